@@ -1,0 +1,70 @@
+# Needs Python 3.11 or later and make; everything else goes into $(VENV).
+
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_FLAGS ?=
+BENCH_FLAGS ?=
+
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint format bench install clean distclean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.installed ## install into .venv and run the demo
+	$(BIN)/tierrank demo
+
+test: lint ## install into .venv, then lint, types and tests (PYTEST_FLAGS="-n 2 -k tiers")
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+lint: $(VENV)/.installed-dev ## ruff and mypy
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m mypy
+
+format: $(VENV)/.installed-dev ## mend what ruff can mend, and format
+	$(BIN)/python -m ruff check --fix
+	$(BIN)/python -m ruff format
+
+bench: $(VENV)/.installed-dev ## time the likelihood beside its peers (BENCH_FLAGS="--help")
+	$(BIN)/python benchmarks/likelihood.py $(BENCH_FLAGS)
+
+install: $(VENV)/.installed-dev ## install into .venv with the tools for development
+
+clean: ## remove caches and builds
+	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean ## remove .venv as well
+	rm -rf $(VENV)
+
+# A stamp is written last, so an interrupted installation is taken up again by the next make.
+# The installation is editable: only new dependencies or a new version call for another one.
+
+# As old as the Python it runs under may be, this must parse there.
+OLD_PYTHON = import sys; sys.version_info < (3, 11) and sys.exit( \
+	"tierrank needs Python 3.11 or later; this is %s: %s. Try: make distclean, then make PYTHON=python3.12 ..." \
+	% (sys.version.split()[0], sys.executable))
+
+# pip with its progress bars on a terminal, and silent in a log.
+define pip_install
+	@echo "Installing tierrank$(1) into $(VENV) (the first time takes a few minutes: torch is large) ..."
+	@quiet=--quiet; if [ -t 1 ]; then quiet=; fi; \
+	$(BIN)/python -m pip install $$quiet --disable-pip-version-check -c constraints.txt -e '.$(1)'
+endef
+
+$(VENV)/.created:
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || \
+	{ $(PYTHON) -c '$(OLD_PYTHON)' && $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/python -c '$(OLD_PYTHON)'
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
+	$(call pip_install,)
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt
+	$(call pip_install,[dev])
+	@touch $(VENV)/.installed $@

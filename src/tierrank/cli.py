@@ -1,0 +1,81 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Learning to rank from tiers: lists of items in ordered groups, by the exact "
+    "Plackett-Luce likelihood.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from tierrank import __version__
+
+        typer.echo(f"tierrank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    items: Annotated[int, typer.Option(min=3, help="Items to rank.")] = 30,
+    lists: Annotated[int, typer.Option(min=8, help="Lists in the largest data set.")] = 4000,
+    tiers: Annotated[int, typer.Option(min=2, help="Tiers a list is cut into.")] = 4,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where to save the plot.")] = Path("tierrank-demo.png"),
+) -> None:
+    """Draw lists with ties from known worths, and see which likelihood finds them again."""
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from tierrank.demo import OBJECTIVES, run
+    from tierrank.report.plots import plot_errors
+
+    if tiers > items:
+        raise typer.BadParameter(f"{items} items make at most as many tiers, not {tiers}")
+    sizes = tuple(sorted({max(2, lists // 4**k) for k in range(4)}))
+    console = Console()
+    console.print(
+        f"{lists:,} lists of {items} items in {tiers} tiers, drawn from known worths (seed {seed})."
+    )
+    errors: dict[str, list[float]] = {name: [] for name in OBJECTIVES}
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("Fitting worths", total=len(sizes) * len(OBJECTIVES))
+        for fit in run(items, sizes, tiers, seed):
+            errors[fit.objective].append(fit.error)
+            progress.advance(task)
+    table = Table(title="Error of the estimated log-worths (root mean square)")
+    table.add_column("objective")
+    for size in sizes:
+        table.add_column(f"{size:,} lists", justify="right")
+    for name, values in errors.items():
+        table.add_row(name, *(f"{value:.4f}" for value in values))
+    console.print(table)
+    plot_errors(
+        out, sizes, errors,
+        title=f"Worths of {items} items from lists of {tiers} tiers",
+        xlabel="lists", ylabel="error of log-worths (RMS)",
+    )  # fmt: skip
+    console.print(f"The plot is in {out}")
+
+
+def main() -> None:
+    """The `tierrank` command."""
+    app()

@@ -1,0 +1,7 @@
+"""The Plackett-Luce model of tiers: log-probability, gradient, curvature, sampling."""
+
+from tierrank.plackett_luce.curvature import Curvature
+from tierrank.plackett_luce.model import log_prob, log_prob_above
+from tierrank.plackett_luce.sampling import sample
+
+__all__ = ["Curvature", "log_prob", "log_prob_above", "sample"]

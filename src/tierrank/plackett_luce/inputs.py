@@ -1,0 +1,40 @@
+"""Scores as callers give them: torch or numpy, and back to what they came as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Scores:
+    """The caller's scores as a torch tensor of float32 or float64, and the way back."""
+
+    def __init__(self, scores: Any) -> None:
+        self.is_torch = isinstance(scores, Tensor)
+        values = scores if self.is_torch else _from_numpy(scores)
+        if values.dtype in (torch.float16, torch.bfloat16):
+            values = values.float()
+        if values.dtype not in (torch.float32, torch.float64):
+            raise TypeError(
+                f"scores are float32, float64 or half precision, not {values.dtype}: use .float()"
+            )
+        self.values: Tensor = values
+
+    def same_kind(self, result: Tensor) -> Any:
+        """The result as torch or numpy, as the scores came."""
+        return result if self.is_torch else result.detach().numpy()
+
+
+def _from_numpy(scores: Any) -> Tensor:
+    array = np.asarray(scores)
+    if array.dtype.kind in "iu":
+        array = array.astype(np.float64)
+    if array.dtype.kind != "f":
+        raise TypeError(f"scores are real numbers, not {array.dtype}")
+    if array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    # a copy where torch could not share the memory as it is (read-only, reversed, big-endian)
+    return torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))

@@ -1,0 +1,67 @@
+"""Two ways to compute the same numbers: compiled for the CPU, and plain torch for the rest.
+
+The choice is made by itself. `using("plain")` overrides it, for tests and comparisons.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from types import ModuleType
+from typing import Literal
+
+import torch
+
+Choice = Literal["auto", "compiled", "plain"]
+
+_choice: ContextVar[Choice] = ContextVar("tierrank_kernel", default="auto")
+
+
+@contextmanager
+def using(choice: Choice) -> Iterator[None]:
+    """Within the block, compute with "compiled" or "plain" whatever the device."""
+    if choice not in ("auto", "compiled", "plain"):
+        raise ValueError(f'the kernel is "auto", "compiled" or "plain", not {choice!r}')
+    token = _choice.set(choice)
+    try:
+        yield
+    finally:
+        _choice.reset(token)
+
+
+def kernel_for(device: torch.device) -> ModuleType:
+    """The module that computes for scores on this device."""
+    choice = _choice.get()
+    if choice == "compiled" and device.type != "cpu":
+        raise ValueError(f"the compiled kernel is for the CPU, and the scores are on {device}")
+    if choice == "plain" or device.type != "cpu":
+        return _plain()
+    return _compiled() if choice == "compiled" else _compiled_if_it_loads()
+
+
+def _plain() -> ModuleType:
+    from tierrank.plackett_luce.kernels import plain
+
+    return plain
+
+
+def _compiled() -> ModuleType:  # numba takes half a second to import: only when it is used
+    from tierrank.plackett_luce.kernels import driver
+
+    return driver
+
+
+@cache
+def _compiled_if_it_loads() -> ModuleType:
+    try:
+        return _compiled()
+    except ImportError as error:
+        warnings.warn(
+            f"numba does not load ({error}): computing in plain torch, several times slower",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return _plain()

@@ -1,0 +1,150 @@
+"""The likelihood as torch operators: autograd twice, `torch.compile`, any device.
+
+`tierrank::log_prob` gives value and gradient in one pass. Its backward pass is then one
+multiplication, and because the gradient is an output of the operator too, differentiating a
+second time is its other half: `tierrank::curvature_product`, the Hessian in closed form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tierrank.plackett_luce.kernels import kernel_for
+
+
+class NonFiniteScore(ValueError):
+    """A score is NaN or infinite: `position` among the rows given to the operator."""
+
+    def __init__(self, list_number: int, position: int, value: float) -> None:
+        super().__init__(
+            f"the scores must be finite, but in list {list_number} the one at row {position} "
+            f"is {value}"
+        )
+        self.list_number, self.position, self.value = list_number, position, value
+
+    @classmethod
+    def find(cls, scores: Tensor, row_offsets: Tensor) -> NonFiniteScore:
+        position = int((~scores.isfinite()).nonzero()[0, 0])
+        list_number = int(torch.searchsorted(row_offsets, position, right=True)) - 1
+        return cls(list_number, position, float(scores[position]))
+
+
+@torch.library.custom_op("tierrank::log_prob", mutates_args=())
+def log_prob(
+    scores: Tensor,
+    bottom: Tensor,
+    row_offsets: Tensor,
+    order: Tensor,
+    tier_offsets: Tensor,
+    list_offsets: Tensor,
+    with_gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """[lists] log-probabilities, and their gradients in scores [rows] and bottom [lists].
+
+    The arguments after `bottom` are `Layout`'s. `bottom` is the lse of what stands below every
+    row of a list, −inf for nothing. Without `with_gradient` the last two are empty.
+    """
+    layout = (row_offsets, order, tier_offsets, list_offsets)
+    kernel = kernel_for(scores.device)
+    result = kernel.log_prob_and_gradient(scores, bottom, layout, with_gradient)
+    if result[0].isnan().any():
+        raise NonFiniteScore.find(scores, row_offsets)
+    return result  # type: ignore[no-any-return]
+
+
+@log_prob.register_fake
+def _(
+    scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
+    list_offsets: Tensor, with_gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    if with_gradient:
+        return torch.empty_like(bottom), torch.empty_like(scores), torch.empty_like(bottom)
+    return torch.empty_like(bottom), scores.new_empty(0), scores.new_empty(0)
+
+
+def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    *tensors, with_gradient = inputs
+    if not with_gradient:
+        raise RuntimeError("tierrank::log_prob needs with_gradient=True to be differentiated")
+    ctx.save_for_backward(*tensors, *output[1:])
+    ctx.set_materialize_grads(False)  # None tells that no second derivative is wanted
+
+
+def _log_prob_backward(
+    ctx: Any, by_value: Tensor | None, by_gradient: Tensor | None, by_bottom: Tensor | None
+) -> tuple[Tensor | None, ...]:
+    scores, bottom, row_offsets, *rest, gradient, bottom_gradient = ctx.saved_tensors
+    to_scores: Tensor | None = None
+    to_bottom: Tensor | None = None
+    if by_value is not None:
+        to_scores = gradient * _spread(by_value, row_offsets, len(scores))
+        to_bottom = bottom_gradient * by_value
+    if by_gradient is not None or by_bottom is not None:
+        vector = torch.zeros_like(scores) if by_gradient is None else by_gradient
+        bottom_vector = torch.zeros_like(bottom) if by_bottom is None else by_bottom
+        second = curvature_product(scores, bottom, row_offsets, *rest, vector, bottom_vector)
+        to_scores = second[0] if to_scores is None else to_scores + second[0]
+        to_bottom = second[1] if to_bottom is None else to_bottom + second[1]
+    return to_scores, to_bottom, None, None, None, None, None
+
+
+def _spread(by_list: Tensor, row_offsets: Tensor, rows: int) -> Tensor:
+    """[rows] every row the number of its list."""
+    if len(by_list) == 1:
+        return by_list
+    return by_list.repeat_interleave(row_offsets.diff(), output_size=rows)
+
+
+log_prob.register_autograd(_log_prob_backward, setup_context=_keep_for_backward)
+
+
+@torch.library.custom_op("tierrank::curvature_product", mutates_args=())
+def curvature_product(
+    scores: Tensor,
+    bottom: Tensor,
+    row_offsets: Tensor,
+    order: Tensor,
+    tier_offsets: Tensor,
+    list_offsets: Tensor,
+    vector: Tensor,
+    bottom_vector: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Every list's Hessian times its part of (vector [rows], bottom_vector [lists])."""
+    layout = (row_offsets, order, tier_offsets, list_offsets)
+    kernel = kernel_for(scores.device)
+    return kernel.curvature_product(scores, bottom, layout, vector, bottom_vector)  # type: ignore[no-any-return]
+
+
+@curvature_product.register_fake
+def _(
+    scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
+    list_offsets: Tensor, vector: Tensor, bottom_vector: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return torch.empty_like(scores), torch.empty_like(bottom)
+
+
+def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.save_for_backward(*inputs[:6])
+
+
+def _curvature_backward(ctx: Any, by_rows: Tensor, by_bottom: Tensor) -> tuple[Tensor | None, ...]:
+    if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
+        raise NotImplementedError(
+            "the likelihood can be differentiated twice, and this asks for a third derivative; "
+            "detach the scores of the inner derivative"
+        )
+    # H is symmetric
+    return *(None,) * 6, *curvature_product(*ctx.saved_tensors, by_rows, by_bottom)
+
+
+curvature_product.register_autograd(_curvature_backward, setup_context=_keep_inputs)
+
+
+def curvature_diagonal(
+    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...]
+) -> tuple[Tensor, Tensor]:
+    """The diagonal of every list's Hessian: in scores [rows] and in bottom [lists]."""
+    return kernel_for(scores.device).curvature_product(scores, bottom, layout, None, None)  # type: ignore[no-any-return]

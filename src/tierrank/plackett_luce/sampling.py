@@ -1,0 +1,75 @@
+"""Rankings drawn from the model: sort scores plus Gumbel noise (Yellott, 1977)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tierrank.plackett_luce.inputs import Scores
+
+BLOCK = 1 << 24  # noisy scores held at once
+
+
+def sample(
+    scores: Any,
+    n: int,
+    *,
+    k: int | None = None,
+    generator: torch.Generator | int | None = None,
+) -> Any:
+    """Draw `n` rankings from the Plackett-Luce model of `scores`.
+
+    Parameters
+    ----------
+    scores
+        [items], or [lists, items] for a model a list; torch or numpy
+    n
+        how many rankings to draw
+    k
+        draw only the first k places, without sorting the others. Default: all
+    generator
+        a torch generator or an integer seed; without one, torch's global generator is used
+
+    Returns
+    -------
+    [n, k] or [n, lists, k] indices of items, best first, of the kind that `scores` is
+
+    Examples
+    --------
+    >>> import tierrank as tr, torch
+    >>> tr.sample(torch.tensor([9.0, 0.0, 4.5]), 2, generator=0)
+    tensor([[0, 2, 1],
+            [0, 2, 1]])
+    """
+    given = Scores(scores)
+    values = given.values.detach()
+    if values.dim() not in (1, 2):
+        raise ValueError(f"scores are [items] or [lists, items], not of shape {list(values.shape)}")
+    if not values.isfinite().all():
+        where = tuple((~values.isfinite()).nonzero()[0].tolist())
+        raise ValueError(f"the scores must be finite, but scores{list(where)} is not")
+    items = values.shape[-1]
+    places = items if k is None else k
+    if not 0 <= places <= items:
+        raise ValueError(f"k = {k} places cannot be filled from {items} items")
+    if n < 0:
+        raise ValueError(f"the number of rankings n = {n} is negative")
+    if isinstance(generator, int):
+        generator = torch.Generator(values.device).manual_seed(generator)
+
+    rankings = torch.empty((n, *values.shape[:-1], places), dtype=torch.int64, device=values.device)
+    draws = max(1, BLOCK // max(1, values.numel()))
+    for start in range(0, n, draws):
+        rankings[start : start + draws] = _race(values, min(draws, n - start), places, generator)
+    return given.same_kind(rankings)
+
+
+def _race(values: Tensor, n: int, places: int, generator: torch.Generator | None) -> Tensor:
+    """−log of an exponential is Gumbel: item i arrives first with probability ∝ e^w_i."""
+    waiting = torch.empty((n, *values.shape), dtype=values.dtype, device=values.device)
+    noisy = values - waiting.exponential_(generator=generator).log()
+    if places == values.shape[-1]:
+        return noisy.argsort(-1, descending=True)
+    return noisy.topk(places, -1).indices

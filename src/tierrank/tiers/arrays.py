@@ -1,0 +1,97 @@
+"""What the builders share: numpy views of the user's input, and ragged arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+IntArray = npt.NDArray[np.int64]
+AnyArray = npt.NDArray[Any]
+
+
+class Parts(NamedTuple):
+    """What a builder hands to `Tiers`: its fields, as numpy arrays, and where they should live."""
+
+    items: IntArray
+    tier_offsets: IntArray
+    list_offsets: IntArray
+    score_shape: tuple[int, ...] | None = None
+    n_items: int | None = None
+    rest: bool = False
+    names: tuple[Any, ...] | None = None
+    keys: AnyArray | None = None
+    device: torch.device = torch.device("cpu")
+
+
+def to_numpy(values: Any, what: str) -> AnyArray:
+    """Give numpy, torch or pandas data, or nested lists, as a numpy array; a view if possible."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+        if values.dtype == torch.bfloat16:  # numpy has no such type; float32 holds it exactly
+            values = values.float()
+        return np.asarray(values.numpy())
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{what} cannot be read as an array ({error}). For lists of different lengths, "
+            "give all rows one after the other and their lengths."
+        ) from error
+
+
+def device_of(values: Any) -> torch.device:
+    """Give the device of a tensor, and the CPU for everything else."""
+    return values.device if isinstance(values, Tensor) else torch.device("cpu")
+
+
+def offsets(sizes: npt.ArrayLike) -> IntArray:
+    """Running sum from 0: the borders of consecutive ranges with these sizes."""
+    sizes = np.asarray(sizes, dtype=np.int64)
+    borders = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=borders[1:])
+    return borders
+
+
+def list_of_entry(entry_offsets: IntArray) -> IntArray:
+    """Number of the range that each entry belongs to."""
+    return np.repeat(np.arange(len(entry_offsets) - 1, dtype=np.int64), np.diff(entry_offsets))
+
+
+def run_starts(values: AnyArray) -> IntArray:
+    """Where runs of equal neighbours start (nothing for no values)."""
+    changed = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=changed[1:])
+    return np.flatnonzero(changed)
+
+
+def is_sorted(values: AnyArray) -> bool:
+    """Whether no value is smaller than the one before it."""
+    return bool(np.all(values[1:] >= values[:-1]))
+
+
+def stable_order(key: IntArray, n_keys: int) -> IntArray | None:
+    """Stable argsort of keys in 0..n_keys-1, or None if they are sorted already.
+
+    Sorting the pairs (key, position) packed into one integer is several times faster than an
+    argsort, and is stable because no two are equal.
+    """
+    if is_sorted(key):
+        return None
+    bits = max(len(key) - 1, 1).bit_length()
+    if n_keys.bit_length() + bits > 63:
+        return np.argsort(key, kind="stable")
+    packed = key << bits
+    packed |= np.arange(len(key), dtype=np.int64)
+    packed.sort()
+    packed &= (1 << bits) - 1
+    return packed
+
+
+def preview(values: Any, limit: int = 60) -> str:
+    """`repr`, cut to a length that fits into an error message."""
+    text = repr(values)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,352 @@
+"""The container: lists of items in ordered tiers, ragged, flat and immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tierrank.tiers.arrays import AnyArray, Parts
+from tierrank.tiers.convert import labels_of, rankings_of
+from tierrank.tiers.display import describe
+from tierrank.tiers.labels import parts_from_labels
+from tierrank.tiers.layout import Layout, layout_of
+from tierrank.tiers.positives import parts_from_positives
+from tierrank.tiers.preferences import parts_from_preferences
+from tierrank.tiers.rankings import parts_from_rankings
+from tierrank.tiers.selection import concatenate, list_numbers, rows_of, select, without_ties
+from tierrank.tiers.validation import check_fields, same_tiers
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True, kw_only=True)
+class Tiers:
+    """Lists of items in ordered tiers, best first; items of one tier are tied.
+
+    Build it with `from_labels`, `from_rankings`, `from_positives` or `from_preferences`. The
+    constructor is for code that has the fields already: it checks shapes and ranges, and trusts
+    that no item stands in two tiers of a list.
+
+    There are three kinds, by what the items index:
+
+    - *rows* (flat labels): row numbers; `score_shape` is ``(rows,)``, each row is in one list.
+    - *padded* (2-D labels): flat positions; `score_shape` is ``(lists, width)``.
+    - *catalogue* (rankings, positives, preferences): items ``0 .. n_items - 1``, which any
+      list may name; scores are ``[lists, n_items]``, or ``[n_items]`` shared by all lists.
+
+    ``len(tiers)`` is the number of lists. ``tiers[3]``, ``tiers[:10]``, ``tiers[mask]`` and
+    ``tiers[indices]`` take lists out; what that means for the scores stands at `rows`.
+
+    Attributes
+    ----------
+    items
+        [entries] every written item: by list, then tier, best first, then input order
+    tier_offsets
+        [tiers + 1] ranges of `items`, one a tier
+    list_offsets
+        [lists + 1] ranges of tiers, one a list
+    score_shape
+        shape of the scores, for the rows and padded kinds; None for a catalogue
+    n_items
+        size of the catalogue, else None
+    rest
+        whether each list has a last tier that is not written: the items it does not name
+    names
+        [n_items] names of the catalogue's items; None if they are just 0 .. n_items - 1
+    keys
+        [lists] the qid of each list, if there were any (a read-only numpy array)
+    """
+
+    items: Tensor
+    tier_offsets: Tensor
+    list_offsets: Tensor
+    score_shape: tuple[int, ...] | None = None
+    n_items: int | None = None
+    rest: bool = False
+    names: tuple[Any, ...] | None = None
+    keys: AnyArray | None = None
+    _layouts: dict[bool, Layout] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.keys is not None and self.keys.flags.writeable:
+            keys = self.keys.copy()
+            keys.flags.writeable = False
+            object.__setattr__(self, "keys", keys)
+
+    @classmethod
+    def from_labels(
+        cls, labels: Any, *, qid: Any = None, lengths: Any = None, mask: Any = None
+    ) -> Tiers:
+        """Build from graded labels: the higher the label, the better the tier.
+
+        Arrays may be numpy, torch, pandas or plain lists. The result lives on the labels' device.
+
+        Parameters
+        ----------
+        labels
+            [rows] or [lists, width], integers, floats or booleans; finite
+        qid
+            [rows] which list each row belongs to, in any order: numbers, strings, any hashable.
+            Lists come in order of first appearance, and `keys` keeps their qid.
+        lengths
+            [lists] sizes of lists of consecutive rows. Without qid and lengths, flat labels are
+            one list.
+        mask
+            [lists, width] for 2-D labels, True for a real item; holes may be anywhere
+
+        Examples
+        --------
+        >>> Tiers.from_labels([2, 0, 1, 0, 1], qid=["a", "a", "b", "a", "b"])
+        Tiers(2 lists, 5 rows, 1 to 2 tiers a list)
+          'a': 0 > {1, 3}
+          'b': {2, 4}
+        """
+        return cls._assemble(parts_from_labels(labels, qid, lengths, mask))
+
+    @classmethod
+    def from_rankings(
+        cls,
+        rankings: Any,
+        *,
+        items: Any = None,
+        rest: Literal["absent", "last"] = "absent",
+    ) -> Tiers:
+        """Build from rankings of named items, best first, with ties.
+
+        Parameters
+        ----------
+        rankings
+            one iterable a list, best first, of any hashable names; a tuple, set or frozenset
+            inside it is a tie. A 2-D integer array holds one strict ranking a row.
+        items
+            the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
+            names in order of first appearance (for a 2-D integer array, 0 .. its largest).
+        rest
+            what a list does not name is "absent" from it, or tied in the "last" place. In the
+            second case a list may also be empty: all it has is that last tier.
+
+        Examples
+        --------
+        >>> Tiers.from_rankings([["ann", ("bob", "cy")], ["cy", "ann"]])
+        Tiers(2 lists, catalogue of 3 items, 2 tiers a list)
+          list 0: ann > {bob, cy}
+          list 1: cy > ann
+        >>> Tiers.from_rankings([[4, 1], [0]], items=6, rest="last")
+        Tiers(2 lists, catalogue of 6 items, 2 to 3 tiers a list)
+          list 0: 4 > 1 > the other 4
+          list 1: 0 > the other 5
+        """
+        return cls._assemble(parts_from_rankings(rankings, items, rest))
+
+    @classmethod
+    def from_positives(cls, matrix: Any) -> Tiers:
+        """Build from a sparse matrix of positives: what is set in a row, over all the rest.
+
+        The matrix is never made dense, and is not changed. Entries that are stored twice are
+        summed, stored zeros are none. A row without positives is a list of one tier, the rest.
+
+        Parameters
+        ----------
+        matrix
+            [lists, catalogue] scipy sparse matrix or array, or sparse torch tensor, of any
+            format; what is not zero is positive, whatever its value
+
+        Examples
+        --------
+        >>> from scipy.sparse import csr_array
+        >>> Tiers.from_positives(csr_array([[0, 1, 0, 1], [0, 0, 0, 0]]))
+        Tiers(2 lists, catalogue of 4 items, 1 to 2 tiers a list)
+          list 0: {1, 3} > the other 2
+          list 1: all 4 items
+        """
+        return cls._assemble(parts_from_positives(matrix))
+
+    @classmethod
+    def from_preferences(
+        cls,
+        pairs: Any,
+        *,
+        items: Any = None,
+        method: Literal["exact", "layers"] = "exact",
+    ) -> Tiers:
+        """Build from preferences between items: an acyclic graph of (winner, loser) a list.
+
+        Takes time linear in the number of preferences. The items of a list are those that its
+        preferences mention.
+
+        Parameters
+        ----------
+        pairs
+            one sequence of (winner, loser) pairs a list, or an integer array [n, 2] a list
+        items
+            the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
+            names in order of first appearance (for integer arrays, 0 .. their largest).
+        method
+            "exact" gives the ordered partition with the most tiers in which every item of a tier
+            is above every item of all lower tiers by a path in the graph, so that nothing is
+            invented. "layers" puts an item as many tiers down as the longest path that ends in
+            it: more tiers, but with comparisons that nobody made.
+
+        Examples
+        --------
+        >>> games = [("ann", "bob"), ("ann", "cy"), ("bob", "dee"), ("cy", "dee"), ("cy", "eve")]
+        >>> Tiers.from_preferences([games])
+        Tiers(1 list, catalogue of 5 items, 2 tiers)
+          list 0: ann > {bob, cy, dee, eve}
+        >>> Tiers.from_preferences([games], method="layers")
+        Tiers(1 list, catalogue of 5 items, 3 tiers)
+          list 0: ann > {bob, cy} > {dee, eve}
+        """
+        return cls._assemble(parts_from_preferences(pairs, items, method))
+
+    @classmethod
+    def concat(cls, parts: Iterable[Tiers]) -> Tiers:
+        """Put lists of several `Tiers` behind each other.
+
+        All are of one kind. Rows: the rows follow each other, as ``cat`` of the scores would do.
+        Padded: the same width. Catalogue: the same items, names and rest. Keys stay if all
+        have them.
+
+        Examples
+        --------
+        >>> one, two = Tiers.from_labels([1, 0]), Tiers.from_labels([0, 1, 1])
+        >>> Tiers.concat([one, two])
+        Tiers(2 lists, 5 rows, 2 tiers a list)
+          list 0: 0 > 1
+          list 1: {3, 4} > 2
+        """
+        return concatenate(list(parts))
+
+    @classmethod
+    def _assemble(cls, parts: Parts) -> Tiers:
+        fields = parts._asdict()
+        device = fields.pop("device")
+        for name in ("items", "tier_offsets", "list_offsets"):
+            fields[name] = torch.from_numpy(fields[name].astype(np.int64, copy=False))
+        return cls(**fields).to(device)
+
+    def __len__(self) -> int:
+        return len(self.list_offsets) - 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.items.device
+
+    @property
+    def lengths(self) -> Tensor:
+        """[lists] number of written items."""
+        return self.tier_offsets[self.list_offsets].diff()
+
+    @property
+    def n_tiers(self) -> Tensor:
+        """[lists] number of tiers, with the rest if it is not empty."""
+        written = self.list_offsets.diff()
+        if self.n_items is None or not self.rest:
+            return written
+        return written + (self.lengths < self.n_items)
+
+    @property
+    def tier_sizes(self) -> Tensor:
+        """[tiers] number of items in every written tier."""
+        return self.tier_offsets.diff()
+
+    def __getitem__(self, selection: Any) -> Tiers:
+        return select(self, list_numbers(selection, len(self), self.device))
+
+    def rows(self, selection: Any) -> Tensor:
+        """Give the rows of the selected lists: ``tiers[s]`` goes with ``scores[tiers.rows(s)]``.
+
+        For flat labels only. The lists come in the order of selection, the rows of a list in
+        their original order. The other kinds have lists along the first axis of the scores:
+        ``tiers[s]`` goes with ``scores[s]``. (For numpy scores, use ``tiers.rows(s).numpy()``.)
+
+        Examples
+        --------
+        >>> tiers = Tiers.from_labels([2, 0, 1, 0], qid=[7, 8, 7, 8])
+        >>> tiers.rows([1])
+        tensor([1, 3])
+        """
+        return rows_of(self, list_numbers(selection, len(self), self.device))
+
+    def to(self, device: torch.device | str) -> Tiers:
+        """Move to a device (gives itself if it is there already)."""
+        if torch.device(device) == self.device:
+            return self
+        return replace(
+            self,
+            items=self.items.to(device),
+            tier_offsets=self.tier_offsets.to(device),
+            list_offsets=self.list_offsets.to(device),
+        )
+
+    def break_ties(
+        self, *, at_random: bool = False, generator: torch.Generator | int | None = None
+    ) -> Tiers:
+        """Give strict lists: every written tie in its input order, or in a random one.
+
+        The rest of a catalogue, which is not written, stays tied.
+
+        Parameters
+        ----------
+        at_random
+            whether to shuffle inside the tiers
+        generator
+            a torch generator or an integer seed; without one, torch's global generator is used
+
+        Examples
+        --------
+        >>> Tiers.from_labels([0, 1, 1]).break_ties().to_rankings()
+        [[1, 2, 0]]
+        """
+        return without_ties(self, at_random, generator)
+
+    def to_labels(self) -> Tensor:
+        """Give labels that lead back here: in the scores' shape, higher is better, last tier 0.
+
+        Holes of padded lists get -1, so ``labels >= 0`` is their mask.
+
+        Examples
+        --------
+        >>> Tiers.from_labels([0.5, 9, 0.5, 7]).to_labels()
+        tensor([0, 2, 0, 1])
+        """
+        return labels_of(self)
+
+    def to_rankings(self) -> list[list[Any]]:
+        """Give one list of names (or numbers) a list, best first, with a tie as a tuple.
+
+        The rest is not written: pass ``rest="last"`` to `from_rankings` to get it back.
+
+        Examples
+        --------
+        >>> Tiers.from_labels([2, 0, 1, 0]).to_rankings()
+        [[0, 2, (1, 3)]]
+        """
+        return rankings_of(self)
+
+    def layout(self, per_list: bool = True) -> Layout:
+        """Give the likelihood's view of the tiers, made once and kept; see `Layout`.
+
+        Parameters
+        ----------
+        per_list
+            for a catalogue: whether scores are [lists, n_items], or [n_items] shared by all lists
+        """
+        per_list = per_list or self.n_items is None  # else there is only one way
+        if per_list not in self._layouts:
+            self._layouts[per_list] = layout_of(self, per_list)
+        return self._layouts[per_list]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same; the order inside a tier does not matter, nor the device."""
+        return same_tiers(self, other) if isinstance(other, Tiers) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return describe(self)
