@@ -46,15 +46,16 @@ def pl_lower_bound(
     given = Scores(scores)
     lists = FlatLists(given.values, tiers)
     lists.check_finite()
-    sums = TierSums(lists.rows, lists.bottom, lists.layout)
-    own = lists.rows[lists.layout[1]]
+    rows = lists.rows.to(lists.bottom)
+    sums = TierSums(rows, lists.bottom, lists.layout)
+    own = rows[lists.layout[1]]
     among = sums.own.merge(sums.below)
     size = sums.tier.sum(torch.ones_like(own))
     relative = sums.tier.sum(own - among.largest[sums.tier.of])
     term = torch.lgamma(size + 1) + relative - size * among.total.log()
     term = torch.where(sums.below.largest == -torch.inf, 0.0, term)
     bound = lists.bottom.new_zeros(len(tiers)).index_add(0, sums.tier_list, term)
-    return given.same_kind(reduce(-bound, weights, reduction))
+    return given.same_kind(reduce(-bound.to(given.values), weights, reduction))
 
 
 def list_mle(

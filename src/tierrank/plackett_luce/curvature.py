@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tierrank.plackett_luce import operators
 from tierrank.plackett_luce.flat import FlatLists
-from tierrank.plackett_luce.inputs import Scores
+from tierrank.plackett_luce.inputs import Scores, list_weights
 from tierrank.tiers import Tiers
 
 
@@ -41,13 +41,7 @@ class Curvature:
         self._lists = FlatLists(self._values, tiers)
         # for the gradient in the bottom, and it refuses scores that are not finite
         _, _, self._bottom_gradient = self._lists.log_prob(with_gradient=True)
-        self._weights = torch.ones_like(self._lists.bottom)
-        if weights is not None:
-            self._weights = Scores(weights).values.to(self._weights)
-        if self._weights.shape != self._lists.bottom.shape:
-            raise ValueError(
-                f"{len(tiers)} lists need as many weights, not {list(self._weights.shape)}"
-            )
+        self._weights = list_weights(weights, self._lists.bottom)
 
     def diagonal(self) -> Any:
         """The diagonal, in the shape of the scores; never positive."""
@@ -74,7 +68,7 @@ class Curvature:
         rows = flat if lists.gather is None else flat.index_select(0, lists.gather)
         mean = torch.zeros_like(lists.bottom) if rest is None else rest.mean(flat.to(rest.worth))
         own, bottom = operators.curvature_product(
-            lists.rows, lists.bottom, *lists.layout, rows, mean.to(rows)
+            lists.rows, lists.bottom, *lists.layout, rows, mean.to(lists.bottom)
         )
         product = self._to_scores(own)
         if rest is not None:
@@ -86,7 +80,7 @@ class Curvature:
     def _to_scores(self, by_row: Tensor) -> Tensor:
         """Weight the rows by their lists and add them up where they came from."""
         lists = self._lists
-        weighted = by_row * self._weights.repeat_interleave(lists.layout[0].diff())
+        weighted = by_row * self._weights.to(by_row).repeat_interleave(lists.layout[0].diff())
         if lists.gather is None:
             return weighted.reshape(self._values.shape)
         flat = torch.zeros_like(self._values).reshape(-1)

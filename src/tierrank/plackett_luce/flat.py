@@ -19,7 +19,8 @@ class FlatLists:
     rows
         [rows] scores, so that each list is one range
     bottom
-        [lists] lse of the catalogue's rest under shared scores, else −inf
+        [lists] lse of the catalogue's rest under shared scores, else −inf; in float64, because
+        one number near ±1e4 must still tell scores apart
     layout
         row_offsets, order, tier_offsets and list_offsets of `Layout`
     gather
@@ -34,43 +35,47 @@ class FlatLists:
                 f"the scores are on {values.device} and the tiers on {tiers.device}: "
                 f'use tiers.to("{values.device}")'
             )
-        per_list = _has_own_scores(values, tiers)
+        # scores shared by one list are that list's own
+        per_list = _has_own_scores(values, tiers) or len(tiers) == 1
         self._values, self._tiers = values, tiers
         self.gather, *layout = tiers.layout(per_list)
         self.layout = tuple(layout)
         flat = values.reshape(-1)
         self.rows = flat if self.gather is None else flat.index_select(0, self.gather)
-        self.bottom = values.new_full((len(tiers),), -torch.inf)
+        wide = values.dtype if values.device.type == "mps" else torch.float64
+        self.bottom = values.new_full((len(tiers),), -torch.inf, dtype=wide)
         self.rest: Rest | None = None
         if tiers.rest and not per_list and len(tiers):
-            self.check_finite()
-            self.rest = Rest(values.double(), tiers.items, layout[0])
-            self.bottom = self.rest.log_sum.to(values.dtype)
+            bad = ~values.isfinite()
+            if bad.any():
+                raise self._not_finite(int(bad.nonzero()[0, 0]))
+            self.rest = Rest(values.to(wide), tiers.items, layout[0])
+            self.bottom = self.rest.log_sum
 
     def log_prob(self, with_gradient: bool) -> tuple[Tensor, Tensor, Tensor]:
         """`operators.log_prob` of these lists; complaints are in the caller's indices."""
         arguments = (self.rows, self.bottom, *self.layout, with_gradient)
-        result: tuple[Tensor, Tensor, Tensor]
         if torch.compiler.is_compiling():
-            result = operators.log_prob(*arguments)
-            return result
+            return operators.log_prob(*arguments)
         try:
-            result = operators.log_prob(*arguments)
-            return result
+            return operators.log_prob(*arguments)
         except operators.NonFiniteScore as error:
-            flat = error.position if self.gather is None else int(self.gather[error.position])
-            raise self._not_finite(flat, f", in list {error.list_number},") from None
+            raise self._located(error) from None
 
     def check_finite(self) -> None:
-        bad = ~self._values.isfinite()
-        if bad.any():
-            raise self._not_finite(int(bad.nonzero()[0, 0]))
+        """The complaint that `log_prob` would make."""
+        if not torch.compiler.is_compiling() and not self.rows.isfinite().all():
+            raise self._located(operators.NonFiniteScore.find(self.rows, self.layout[0]))
+
+    def _located(self, error: operators.NonFiniteScore) -> ValueError:
+        flat = error.position if self.gather is None else int(self.gather[error.position])
+        return self._not_finite(flat, f", in list {error.list_number},")
 
     def _not_finite(self, flat: int, where: str = "") -> ValueError:
         index = [int(i) for i in np.unravel_index(flat, tuple(self._values.shape))]
         names = self._tiers.names
         item = "" if names is None else f" (item {names[index[-1]]!r})"
-        value = float(self._values[tuple(index)])
+        value = float(self._values.detach()[tuple(index)])
         return ValueError(f"scores must be finite, but scores{index}{item}{where} is {value}")
 
 

@@ -28,6 +28,18 @@ class Scores:
         return result if self.is_torch else result.detach().numpy()
 
 
+def list_weights(weights: Any, like: Tensor) -> Tensor:
+    """[lists] checked weights of lists, of the kind of `like` [lists]; all 1 if there are none."""
+    if weights is None:
+        return torch.ones_like(like)
+    values = Scores(weights).values.to(like)
+    if values.shape != like.shape:
+        raise ValueError(f"{len(like)} lists need as many weights, not {list(values.shape)}")
+    if not torch.compiler.is_compiling() and not ((values >= 0) & values.isfinite()).all():
+        raise ValueError("weights of lists must be finite and not negative")
+    return values
+
+
 def _from_numpy(scores: Any) -> Tensor:
     array = np.asarray(scores)
     if array.dtype.kind in "iu":

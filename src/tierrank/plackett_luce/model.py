@@ -88,10 +88,15 @@ def log_prob_above(scores: Any, above: Any, below: Any) -> Any:
     if both.any():
         raise ValueError(f"item {int(a[both][0])} is both above and below: make the sets disjoint")
     shape = values.shape[:-1]
+    named = torch.cat([a, b])
+    chosen = values.index_select(-1, named)
+    if not chosen.isfinite().all():
+        *where, place = (~chosen.isfinite()).nonzero()[0].tolist()
+        raise ValueError(f"scores must be finite, but scores{[*where, int(named[place])]} is not")
     if len(a) == 0 or len(b) == 0:
-        return given.same_kind(values.new_zeros(shape))
+        return given.same_kind(0.0 * chosen.sum(-1))
     labels = torch.tensor([1] * len(a) + [0] * len(b), device=values.device)
-    chosen = values.index_select(-1, torch.cat([a, b])).reshape(-1, len(labels))
+    chosen = chosen.reshape(-1, len(labels))
     tiers = Tiers.from_labels(labels.expand(len(chosen), -1))
     return given.same_kind(log_prob(chosen, tiers).reshape(shape))
 

@@ -7,6 +7,7 @@ second time is its other half: `tierrank::curvature_product`, the Hessian in clo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,23 +30,41 @@ class NonFiniteScore(ValueError):
     def find(cls, scores: Tensor, row_offsets: Tensor) -> NonFiniteScore:
         position = int((~scores.isfinite()).nonzero()[0, 0])
         list_number = int(torch.searchsorted(row_offsets, position, right=True)) - 1
-        return cls(list_number, position, float(scores[position]))
+        return cls(list_number, position, float(scores.detach()[position]))
 
 
-@torch.library.custom_op("tierrank::log_prob", mutates_args=())
-def log_prob(
-    scores: Tensor,
-    bottom: Tensor,
-    row_offsets: Tensor,
-    order: Tensor,
-    tier_offsets: Tensor,
-    list_offsets: Tensor,
-    with_gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+# `torch.library.custom_op` would say the same in fewer words, but its first call imports
+# torch._dynamo, which takes longer than all the rest of a first call.
+_LAYOUT = "Tensor row_offsets, Tensor order, Tensor tier_offsets, Tensor list_offsets"
+torch.library.define(
+    "tierrank::log_prob",
+    f"(Tensor scores, Tensor bottom, {_LAYOUT}, bool with_gradient) -> (Tensor, Tensor, Tensor)",
+    tags=torch.Tag.pt2_compliant_tag,
+)
+torch.library.define(
+    "tierrank::curvature_product",
+    f"(Tensor scores, Tensor bottom, {_LAYOUT}, Tensor vector, Tensor bottom_vector)"
+    " -> (Tensor, Tensor)",
+    tags=torch.Tag.pt2_compliant_tag,
+)
+
+
+log_prob: Callable[..., tuple[Tensor, Tensor, Tensor]] = torch.ops.tierrank.log_prob.default
+curvature_product: Callable[..., tuple[Tensor, Tensor]] = (
+    torch.ops.tierrank.curvature_product.default
+)
+
+
+@torch.library.impl("tierrank::log_prob", "CompositeExplicitAutograd")
+def _log_prob(
+    scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
+    list_offsets: Tensor, with_gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """[lists] log-probabilities, and their gradients in scores [rows] and bottom [lists].
 
     The arguments after `bottom` are `Layout`'s. `bottom` is the lse of what stands below every
-    row of a list, −inf for nothing. Without `with_gradient` the last two are empty.
+    row of a list, −inf for nothing, and may be of a wider float than the scores. Without
+    `with_gradient` the last two are empty.
     """
     layout = (row_offsets, order, tier_offsets, list_offsets)
     kernel = kernel_for(scores.device)
@@ -55,14 +74,15 @@ def log_prob(
     return result  # type: ignore[no-any-return]
 
 
-@log_prob.register_fake
-def _(
+@torch.library.register_fake("tierrank::log_prob")
+def _log_prob_shapes(
     scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
     list_offsets: Tensor, with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    value = scores.new_empty(bottom.shape)
     if with_gradient:
-        return torch.empty_like(bottom), torch.empty_like(scores), torch.empty_like(bottom)
-    return torch.empty_like(bottom), scores.new_empty(0), scores.new_empty(0)
+        return value, torch.empty_like(scores), torch.empty_like(bottom)
+    return value, scores.new_empty(0), bottom.new_empty(0)
 
 
 def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -98,28 +118,24 @@ def _spread(by_list: Tensor, row_offsets: Tensor, rows: int) -> Tensor:
     return by_list.repeat_interleave(row_offsets.diff(), output_size=rows)
 
 
-log_prob.register_autograd(_log_prob_backward, setup_context=_keep_for_backward)
+torch.library.register_autograd(
+    "tierrank::log_prob", _log_prob_backward, setup_context=_keep_for_backward
+)
 
 
-@torch.library.custom_op("tierrank::curvature_product", mutates_args=())
-def curvature_product(
-    scores: Tensor,
-    bottom: Tensor,
-    row_offsets: Tensor,
-    order: Tensor,
-    tier_offsets: Tensor,
-    list_offsets: Tensor,
-    vector: Tensor,
-    bottom_vector: Tensor,
-) -> tuple[Tensor, Tensor]:
+@torch.library.impl("tierrank::curvature_product", "CompositeExplicitAutograd")
+def _curvature_product(
+    scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
+    list_offsets: Tensor, vector: Tensor, bottom_vector: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Every list's Hessian times its part of (vector [rows], bottom_vector [lists])."""
     layout = (row_offsets, order, tier_offsets, list_offsets)
     kernel = kernel_for(scores.device)
     return kernel.curvature_product(scores, bottom, layout, vector, bottom_vector)  # type: ignore[no-any-return]
 
 
-@curvature_product.register_fake
-def _(
+@torch.library.register_fake("tierrank::curvature_product")
+def _curvature_product_shapes(
     scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
     list_offsets: Tensor, vector: Tensor, bottom_vector: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -140,7 +156,9 @@ def _curvature_backward(ctx: Any, by_rows: Tensor, by_bottom: Tensor) -> tuple[T
     return *(None,) * 6, *curvature_product(*ctx.saved_tensors, by_rows, by_bottom)
 
 
-curvature_product.register_autograd(_curvature_backward, setup_context=_keep_inputs)
+torch.library.register_autograd(
+    "tierrank::curvature_product", _curvature_backward, setup_context=_keep_inputs
+)
 
 
 def curvature_diagonal(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tierrank.plackett_luce.inputs import Scores
+from tierrank.randomness import as_generator
 
 BLOCK = 1 << 24  # noisy scores held at once
 
@@ -56,8 +57,7 @@ def sample(
         raise ValueError(f"k = {k} places cannot be filled from {items} items")
     if n < 0:
         raise ValueError(f"the number of rankings n = {n} is negative")
-    if isinstance(generator, int):
-        generator = torch.Generator(values.device).manual_seed(generator)
+    generator = as_generator(generator, values.device)
 
     rankings = torch.empty((n, *values.shape[:-1], places), dtype=torch.int64, device=values.device)
     draws = max(1, BLOCK // max(1, values.numel()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tierrank.compilation import compiled
+from tierrank.compilation import compiled, digest
 from tierrank.tiers.arrays import IntArray, offsets
 
 
@@ -137,7 +138,7 @@ def _kahn(
 
 @cache
 def _compiled() -> Callable[..., Any]:
-    return compiled(_kahn)
+    return compiled(_kahn, sources=digest([Path(__file__)]))
 
 
 def _find_cycle(graphs: Graphs, waiting: IntArray) -> list[int]:

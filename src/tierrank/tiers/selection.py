@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank.randomness import as_generator
 from tierrank.tiers.arrays import AnyArray
 from tierrank.tiers.ragged import offsets, range_numbers, ranges, repeat
 
@@ -203,9 +204,12 @@ def without_ties(tiers: Tiers, at_random: bool, generator: torch.Generator | int
     """Every written item in a tier of its own, by list and tier."""
     items, device = tiers.items, tiers.device
     if at_random:
-        if isinstance(generator, int):
-            generator = torch.Generator(device).manual_seed(generator)
-        lot = torch.rand(len(items), generator=generator, dtype=torch.float64, device=device)
+        lot = torch.rand(
+            len(items),
+            generator=as_generator(generator, device),
+            dtype=torch.float64,
+            device=device,
+        )
         shuffled = lot.argsort()
         tier_of = torch.repeat_interleave(tiers.tier_sizes)
         items = items[shuffled[tier_of[shuffled].argsort(stable=True)]]

@@ -9,8 +9,8 @@ that `driver.py` can give ranges to threads:
     lists      what items owe to the tiers above them, from the top down
     segments   the same for the last tier
 
-All arithmetic is in float64: float32 scores get a shorter rule and shorter polynomials, and
-are spared the rounding of long products. A log-sum-exp is kept as a pair (maximum, log of the
+What runs once a node and item is in the scores' own kind of float, everything else, long sums
+and products among it, in float64. A log-sum-exp is kept as a pair (maximum, log of the
 sum relative to it), because their sum would lose what sets apart scores near ±1e4.
 """
 
@@ -22,9 +22,11 @@ import numpy as np
 
 from tierrank.plackett_luce.kernels.elementary import exp, is_finite, jit
 from tierrank.plackett_luce.kernels.integral import (
+    BLOCK,
     fill_ratios,
     integrate,
     padded,
+    scratch,
     strengths,
     weighted_mean,
 )
@@ -55,21 +57,23 @@ def last_tier_max(scores, upper):
 
 @jit(sums=True)
 def last_tier_sum(scores, upper, largest):
-    """Σ e^(w − largest)."""
-    total = 0.0
+    """Σ e^(w − largest) over part of a last tier, in the scores' own kind of float."""
+    nothing = largest - largest
+    total = nothing
     for i in range(len(scores)):
-        e = exp(np.float64(scores[i]) - largest)
-        total += 0.0 if upper[i] else e
+        e = exp(scores[i] - largest)
+        total += nothing if upper[i] else e
     return total
 
 
 @jit(sums=True)
 def last_tier_terms(scores, upper, largest, gradient):
     """The same, with each term left in `gradient` for the way back."""
-    total = 0.0
+    nothing = largest - largest
+    total = nothing
     for i in range(len(scores)):
-        e = exp(np.float64(scores[i]) - largest)
-        e = 0.0 if upper[i] else e
+        e = exp(scores[i] - largest)
+        e = nothing if upper[i] else e
         gradient[i] = e
         total += e
     return total
@@ -86,12 +90,18 @@ def reduce_segments(scores, upper, bounds, lo, hi, segment_max, segment_sum, gra
             segment_max[s] = np.nan
             segment_sum[s] = np.nan
             continue
-        largest = last_tier_max(scores[rows], upper[rows])
-        segment_max[s] = largest
-        if len(gradient):
-            segment_sum[s] = last_tier_terms(scores[rows], upper[rows], largest, gradient[rows])
-        else:
-            segment_sum[s] = last_tier_sum(scores[rows], upper[rows], largest)
+        segment_max[s] = last_tier_max(scores[rows], upper[rows])
+        segment_sum[s] = 0.0
+        if segment_max[s] == NOTHING:
+            continue
+        largest = scores.dtype.type(segment_max[s])
+        for start in range(bounds[s], bounds[s + 1], BLOCK):
+            part = slice(start, min(start + BLOCK, bounds[s + 1]))
+            if len(gradient):
+                terms = gradient[part]
+                segment_sum[s] += last_tier_terms(scores[part], upper[part], largest, terms)
+            else:
+                segment_sum[s] += last_tier_sum(scores[part], upper[part], largest)
 
 
 @jit(sums=True)
@@ -116,16 +126,19 @@ def merge(max_a, sum_a, max_b, sum_b):
 @jit()
 def climb(
     scores, bottom, order, tier_offsets, list_offsets, segment_offsets, segment_max, segment_sum,
-    lo, hi, below_max, below_log,
+    lo, hi, usable, below_max, below_log,
 ):  # fmt: skip
     """Stage 2: for every upper tier of lists lo:hi, the lse of all that stands below it.
 
-    `below_log` is NaN where a score of the list is not finite, −inf where nothing is below.
+    `below_log` is −inf where nothing is below, and NaN in a list that is not `usable`, because
+    one of its scores is not finite.
     """
     for i in range(lo, hi):
+        usable[i] = True
         largest, total = bottom[i], (1.0 if bottom[i] > NOTHING else 0.0)
         for s in range(segment_offsets[i], segment_offsets[i + 1]):
-            if np.isnan(segment_sum[s]):
+            usable[i] &= not np.isnan(segment_sum[s])
+            if not usable[i]:
                 total = np.nan
                 break
             largest, total = merge(largest, total, segment_max[s], segment_sum[s])
@@ -205,10 +218,10 @@ def integrate_tiers(
     nodes = len(points)
     with_gradient = len(gradient) > 0
     largest, kept = scratch_items(tier_offsets, lo, hi, nodes, scores.itemsize)
-    strength = np.empty(padded(largest))
-    y, weight, product = np.empty(nodes), np.empty(nodes), np.empty(nodes)
-    exponent = np.empty(nodes, np.int64)
-    r = np.empty(kept * nodes if with_gradient else 0, scores.dtype)
+    strength = np.empty(padded(largest), scores.dtype)
+    arrays = scratch(nodes, scores)
+    y, weight = arrays[0], arrays[1]
+    r = np.empty((kept if with_gradient else 0, nodes), scores.dtype)
     chance, blame, slope = np.empty(1 << FEW), np.empty(1 << FEW), np.empty(FEW)
     for j in range(lo, hi):
         start, stop = tier_offsets[j], tier_offsets[j + 1]
@@ -235,24 +248,27 @@ def integrate_tiers(
                     gradient[order[start + a]] = slope[a]
                     pull[j] += slope[a]
             continue
-        term[j] = lost + integrate(
-            strength, size, rule, points, log_weights, y, weight, product, exponent, r
-        )
+        term[j] = lost + integrate(strength, size, rule, points, log_weights, arrays, r)
         if with_gradient:
+            missing = 0.0
             for first in range(0, size, kept):
                 last = min(first + kept, size)
                 if size > kept:
                     fill_ratios(strength[first:last], y, r)
                 for a in range(last - first):
-                    g = weighted_mean(weight, r[a * nodes : (a + 1) * nodes])
+                    g = np.float64(weighted_mean(weight, r, a))
                     gradient[order[start + first + a]] = g
-                    pull[j] += g
+                    # Kahan's sum: ten thousand equal slopes would all round the same way
+                    added = g - missing
+                    summed = pull[j] + added
+                    missing = (summed - pull[j]) - added
+                    pull[j] = summed
 
 
 @jit()
 def descend(
-    scores, bottom, order, tier_offsets, list_offsets, below_max, below_log, term, pull, lo, hi,
-    log_prob, gradient, bottom_gradient, last_owes,
+    scores, bottom, order, tier_offsets, list_offsets, below_max, below_log, usable, term, pull,
+    lo, hi, log_prob, gradient, bottom_gradient, last_owes,
 ):  # fmt: skip
     """Stage 4: sum the terms of lists lo:hi, and charge every item for the tiers above it.
 
@@ -275,7 +291,7 @@ def descend(
                 owed *= exp((below_max[j] - reached_max) + (below_log[j] - reached_log))
             owed += pull[j]
             reached_max, reached_log = below_max[j], below_log[j]
-        log_prob[i] = value
+        log_prob[i] = value if usable[i] else np.nan
         if len(gradient):
             last_owes[i] = owed
             bottom_gradient[i] = 0.0
@@ -297,10 +313,11 @@ def charge_last_tier(
             j = list_offsets[i + 1] - 1
             factor = -owed * exp((segment_max[s] - below_max[j]) - below_log[j])
         rows = slice(bounds[s], bounds[s + 1])
-        scale_unless(gradient[rows], factor, upper[rows])
+        scale_unless(gradient[rows], gradient.dtype.type(factor), upper[rows])
 
 
 @jit()
 def scale_unless(values, factor, skip):
     for i in range(len(values)):
-        values[i] *= 1.0 if skip[i] else factor
+        scaled = values[i] * factor
+        values[i] = values[i] if skip[i] else scaled

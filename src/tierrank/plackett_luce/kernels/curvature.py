@@ -24,6 +24,7 @@ from tierrank.plackett_luce.kernels.integral import (
     fill_ratios,
     integrate,
     padded,
+    scratch,
     strengths,
     weighted_mean,
 )
@@ -59,36 +60,36 @@ def means_below(
 
 
 @jit(sums=True)
-def own_bend(weight, strength, y, r):
+def own_bend(weight, strength, y, r, a):
     """E[r (1 − z − r)] of one item."""
     bend = 0.0
     for k in range(len(weight)):
-        ratio = np.float64(r[k])
-        bend += weight[k] * ratio * (1.0 - strength * y[k] - ratio)
+        ratio = np.float64(r[a, k])
+        bend += weight[k] * ratio * (1.0 - np.float64(strength) * y[k] - ratio)
     return bend
 
 
 @jit(sums=True)
-def weighted_cross(weight, r, other):
+def weighted_cross(weight, r, a, other):
     """E[r_a · other] for one item and a number a node."""
     cross = 0.0
     for k in range(len(weight)):
-        cross += weight[k] * r[k] * other[k]
+        cross += weight[k] * r[a, k] * other[k]
     return cross
 
 
 @jit(sums=True)
-def weighted_variance(weight, r, mean):
+def weighted_variance(weight, r, a, mean):
     variance = 0.0
     for k in range(len(weight)):
-        variance += weight[k] * (r[k] - mean) ** 2
+        variance += weight[k] * (r[a, k] - mean) ** 2
     return variance
 
 
 @jit()
-def add_scaled(total, factor, values):
+def add_scaled(total, factor, r, a):
     for k in range(len(total)):
-        total[k] += factor * values[k]
+        total[k] += factor * r[a, k]
 
 
 @jit()
@@ -99,11 +100,11 @@ def tier_curvature(
     """H u of every tier lo:hi into `out`, 1ᵀH u into `push`; with `diagonal`, H_aa and 1ᵀH 1."""
     nodes = len(points)
     largest, kept = scratch_items(tier_offsets, lo, hi, nodes, scores.itemsize)
-    strength, u = np.empty(padded(largest)), np.empty(largest)
-    y, weight, product = np.empty(nodes), np.empty(nodes), np.empty(nodes)
-    exponent = np.empty(nodes, np.int64)
+    strength, u = np.empty(padded(largest), scores.dtype), np.empty(largest)
+    arrays = scratch(nodes, scores)
+    y, weight = arrays[0], arrays[1]
     along = np.empty(nodes)  # Σ_b r_b u_b at every node
-    r = np.empty(kept * nodes, scores.dtype)
+    r = np.empty((kept, nodes), scores.dtype)
     for j in range(lo, hi):
         start, stop = tier_offsets[j], tier_offsets[j + 1]
         size = stop - start
@@ -123,14 +124,14 @@ def tier_curvature(
             out[row] = push[j]
             continue
         strengths(scores, order[start:stop], below_max[j], below_log[j], strength)
-        integrate(strength, size, rule, points, log_weights, y, weight, product, exponent, r)
+        integrate(strength, size, rule, points, log_weights, arrays, r)
         along[:] = 0.0
         for first in range(0, size, kept):
             last = min(first + kept, size)
             if size > kept:
                 fill_ratios(strength[first:last], y, r)
             for a in range(last - first):
-                add_scaled(along, u[first + a], r[a * nodes : (a + 1) * nodes])
+                add_scaled(along, u[first + a], r, a)
         along_mean = 0.0
         for k in range(nodes):
             along_mean += weight[k] * along[k]
@@ -141,14 +142,13 @@ def tier_curvature(
             if size > kept:
                 fill_ratios(strength[first:last], y, r)
             for a in range(last - first):
-                r_a = r[a * nodes : (a + 1) * nodes]
-                slope = weighted_mean(weight, r_a)
-                bend = own_bend(weight, strength[first + a], y, r_a)
-                product_a = bend * u[first + a] + weighted_cross(weight, r_a, along)
+                slope = weighted_mean(weight, r, a)
+                bend = own_bend(weight, strength[first + a], y, r, a)
+                product_a = bend * u[first + a] + weighted_cross(weight, r, a, along)
                 pull[j] += slope
                 push[j] += product_a
                 if diagonal:
-                    product_a = bend + weighted_variance(weight, r_a, slope)
+                    product_a = bend + weighted_variance(weight, r, a, slope)
                 out[order[start + first + a]] = product_a
 
 

@@ -49,9 +49,9 @@ def _threads() -> ThreadPoolExecutor:
 
 def run(stage: Callable[[int, int], Any], cost: npt.NDArray[Any]) -> None:
     """Call stage(lo, hi) on ranges that cover all units; cost[i] is what units before i cost."""
-    units = len(cost) - 1
-    tasks = min(units, torch.get_num_threads() * TASKS_PER_THREAD, int(cost[-1]) // WORK_PER_TASK)
-    if tasks <= 1:
+    units, threads = len(cost) - 1, torch.get_num_threads()
+    tasks = min(units, threads * TASKS_PER_THREAD, int(cost[-1]) // WORK_PER_TASK)
+    if tasks <= 1 or threads == 1:
         stage(0, units)
         return
     targets = cost[-1] * np.arange(1, tasks) / tasks
@@ -78,25 +78,33 @@ class Problem:
         rule = rule_for(scores.dtype)
         self.rule = (rule.drop, rule.tolerance)
         self.points, self.log_weights = gauss_legendre(rule.nodes)
+        self.usable = np.empty(len(self.list_offsets) - 1, np.bool_)
         self.below_max = np.empty(len(self.tier_offsets) - 1)
         self.below_log = np.empty(len(self.tier_offsets) - 1)
 
-        # segments: a list, or pieces of one that is too long for a single thread
-        lengths = np.diff(self.row_offsets)
-        pieces = np.maximum(-(-lengths // SEGMENT_ROWS), 1)
-        self.segment_offsets = np.r_[0, np.cumsum(pieces)]
-        self.segment_list = np.repeat(np.arange(len(lengths)), pieces)
-        first_piece = self.segment_offsets[:-1][self.segment_list]
-        starts = self.row_offsets[:-1][self.segment_list] + SEGMENT_ROWS * (
-            np.arange(len(self.segment_list)) - first_piece
-        )
-        self.segment_bounds = np.r_[starts, self.row_offsets[-1]]
-        self.segment_max = np.empty(len(starts))
-        self.segment_sum = np.empty(len(starts))
+        self._cut_into_segments()
+        self.segment_max = np.empty(len(self.segment_list))
+        self.segment_sum = np.empty(len(self.segment_list))
 
         # in nodes of an item; the searches add about ten nodes' worth
         self.tier_cost = self.tier_offsets * (rule.nodes + 10)
         self.list_cost = self.tier_cost[self.list_offsets] + 2 * self.row_offsets
+
+    def _cut_into_segments(self) -> None:
+        """A segment is a list, or a piece of one that is too long for a single thread."""
+        lengths = np.diff(self.row_offsets)
+        lists = np.arange(len(self.row_offsets))
+        self.segment_bounds, self.segment_offsets, self.segment_list = (
+            self.row_offsets, lists, lists[:-1],
+        )  # fmt: skip
+        if lengths.max(initial=0) <= SEGMENT_ROWS:
+            return
+        pieces = np.maximum(-(-lengths // SEGMENT_ROWS), 1)
+        self.segment_list = np.repeat(lists[:-1], pieces)
+        self.segment_offsets = np.concatenate([[0], np.cumsum(pieces)])
+        piece = np.arange(len(self.segment_list)) - self.segment_offsets[self.segment_list]
+        starts = self.row_offsets[self.segment_list] + SEGMENT_ROWS * piece
+        self.segment_bounds = np.append(starts, self.row_offsets[-1])
 
     def reduce(self, lo: int, hi: int, gradient: npt.NDArray[Any]) -> None:
         compiled.reduce_segments(
@@ -108,7 +116,7 @@ class Problem:
         compiled.climb(
             self.scores, self.bottom, self.order, self.tier_offsets, self.list_offsets,
             self.segment_offsets, self.segment_max, self.segment_sum, lo, hi,
-            self.below_max, self.below_log,
+            self.usable, self.below_max, self.below_log,
         )  # fmt: skip
 
 
@@ -143,7 +151,7 @@ def log_prob_and_gradient(
     def descend(lo: int, hi: int) -> None:
         compiled.descend(
             p.scores, p.bottom, p.order, p.tier_offsets, p.list_offsets, p.below_max, p.below_log,
-            term, pull, lo, hi, log_prob, gradient, bottom_gradient, last_owes,
+            p.usable, term, pull, lo, hi, log_prob, gradient, bottom_gradient, last_owes,
         )  # fmt: skip
 
     def charge(lo: int, hi: int) -> None:
@@ -173,7 +181,7 @@ def log_prob_and_gradient(
     return (
         torch.from_numpy(log_prob).to(kind),
         torch.from_numpy(gradient),
-        torch.from_numpy(bottom_gradient).to(kind),
+        torch.from_numpy(bottom_gradient).to(bottom.dtype),
     )
 
 
@@ -216,7 +224,7 @@ def curvature_product(
         )  # fmt: skip
 
     run(all_stages, p.list_cost)
-    return torch.from_numpy(out).to(scores.dtype), torch.from_numpy(bottom_out).to(scores.dtype)
+    return torch.from_numpy(out).to(scores.dtype), torch.from_numpy(bottom_out).to(bottom.dtype)
 
 
 def _evenly_divisible(cost: npt.NDArray[Any]) -> bool:

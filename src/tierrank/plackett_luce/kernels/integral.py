@@ -14,22 +14,24 @@ import numpy as np
 
 from tierrank.plackett_luce.kernels.elementary import (
     LN2,
-    MANTISSA,
-    ONE,
-    bits_of,
     decay,
     exp,
-    from_bits,
     jit,
     log,
-    rough_log,
+    lost,
+    renormalise,
+    slopes,
+    whole_numbers,
 )
 from tierrank.plackett_luce.quadrature import CLAMP, MAX_STEPS, MODE_TOLERANCE
 
 # Passes over items run to a multiple of LANES, over items that nothing beats (q = 1, r = 0), so
 # that no pass ends in a slow remainder.
-LANES = 8
+LANES = 16
 INVINCIBLE = 1e30
+
+# After so many items products and sums go over to float64: float32 never adds up more.
+BLOCK = 2048
 
 
 @jit()
@@ -53,18 +55,29 @@ def strengths(scores, rows, below_max, below_log, strength):
 
 
 @jit(sums=True)
-def log_integrand_and_slopes(strength, size, y, like):
+def block_slopes(strength, y):
+    """Σ log q, Σ r and Σ dr/dx over some items, in their own kind of float."""
+    log_q = strength[0] - strength[0]
+    slope = log_q
+    bend = log_q
+    for a in range(len(strength)):
+        part = slopes(strength[a] * y)
+        log_q += part[0]
+        slope += part[1]
+        bend += part[2]
+    return log_q, slope, bend
+
+
+@jit()
+def log_integrand_and_slopes(strength, size, y):
     """(F, F', F'') at e^x = y."""
-    log_q = 0.0
-    slope = 0.0
-    bend = 0.0
-    for a in range(padded(size)):
-        z = strength[a] * y
-        t, q = decay(z, like)
-        r = z * t / q
-        log_q += rough_log(q)
-        slope += r
-        bend += r * (1.0 - z - r)
+    log_q, slope, bend = 0.0, 0.0, 0.0
+    end = padded(size)
+    for start in range(0, end, BLOCK):
+        part = block_slopes(strength[start : min(start + BLOCK, end)], strength.dtype.type(y))
+        log_q += part[0]
+        slope += part[1]
+        bend += part[2]
     return scalar_log(y) - y + log_q, 1.0 - y + slope, bend - y
 
 
@@ -83,21 +96,21 @@ def first_guess(strength, size):
 
 
 @jit()
-def bracket(strength, size, drop, tolerance, like):
+def bracket(strength, size, drop, tolerance):
     """The two ends between which F stays within `drop` of its maximum."""
     y = first_guess(strength, size)
-    f, slope, bend = log_integrand_and_slopes(strength, size, y, like)
+    f, slope, bend = log_integrand_and_slopes(strength, size, y)
     for _ in range(MAX_STEPS):
         if slope * slope < MODE_TOLERANCE * MODE_TOLERANCE * -bend:
             break
         y -= slope * y / bend
-        f, slope, bend = log_integrand_and_slopes(strength, size, y, like)
+        f, slope, bend = log_integrand_and_slopes(strength, size, y)
     mode = scalar_log(y)
     level = f - 0.5 * slope * slope / bend - drop
     width = sqrt(-2.0 * drop / bend)
 
-    # To the right F falls at least as y (e^t − 1 − t) + (−F'' − y) t²/2 with t = x − x*: start
-    # where that falls by `drop`, which costs no pass over the items.
+    # To the right F falls much as y (e^t − 1 − t) + (−F'' − y) t²/2 does, with t = x − x*: the
+    # first guess is where that has fallen by `drop`, and costs no pass over the items.
     t = width
     steady = -bend - y
     for _ in range(4):
@@ -106,7 +119,7 @@ def bracket(strength, size, drop, tolerance, like):
         t -= excess / (y * (growth - 1.0) + steady * t)
     right = mode + t
     for _ in range(MAX_STEPS):
-        f, slope, bend = log_integrand_and_slopes(strength, size, exp(right), like)
+        f, slope, bend = log_integrand_and_slopes(strength, size, exp(right))
         if abs(f - level) < tolerance:
             break
         right -= (f - level) / slope
@@ -115,7 +128,7 @@ def bracket(strength, size, drop, tolerance, like):
     floor = -drop - 1.5
     left = max(floor, mode - 1.15 * width)
     for _ in range(MAX_STEPS):
-        f, slope, bend = log_integrand_and_slopes(strength, size, exp(left), like)
+        f, slope, bend = log_integrand_and_slopes(strength, size, exp(left))
         excess = level - f
         if abs(excess) < tolerance:
             break
@@ -129,86 +142,99 @@ def bracket(strength, size, drop, tolerance, like):
 
 
 @jit()
-def multiply(strength, y, product, exponent, like):
-    """Multiply every node's product · 2^exponent by one item's q."""
-    for k in range(len(y)):
-        _, q = decay(strength * y[k], like)
-        bits = bits_of(product[k] * q)
-        exponent[k] += (bits >> 52) - 1023
-        product[k] = from_bits((bits & MANTISSA) | ONE)
+def multiply(strength, y, product, exponent, rounding):
+    """Multiply every node's product · 2^exponent by the q of some items."""
+    for a in range(len(strength)):
+        s = strength[a]
+        for k in range(len(y)):
+            t, q, _ = decay(s * y[k])
+            rounding[k] += lost(t, q)
+            product[k], e = renormalise(product[k] * q)
+            exponent[k] += e
 
 
 @jit()
-def multiply_and_keep(strength, y, product, exponent, r):
+def multiply_and_keep(strength, y, product, exponent, rounding, r):
     """The same, keeping r."""
-    for k in range(len(y)):
-        z = strength * y[k]
-        t, q = decay(z, r)
-        r[k] = z * t / q
-        bits = bits_of(product[k] * q)
-        exponent[k] += (bits >> 52) - 1023
-        product[k] = from_bits((bits & MANTISSA) | ONE)
-
-
-@jit()
-def ratios(strength, y, r):
-    """r of one item at every node."""
-    for k in range(len(y)):
-        z = strength * y[k]
-        t, q = decay(z, r)
-        r[k] = z * t / q
+    for a in range(len(strength)):
+        s = strength[a]
+        for k in range(len(y)):
+            t, q, r[a, k] = decay(s * y[k])
+            rounding[k] += lost(t, q)
+            product[k], e = renormalise(product[k] * q)
+            exponent[k] += e
 
 
 @jit()
 def fill_ratios(strength, y, r):
     """r of some items once more, for tiers too large to have kept it."""
     for a in range(len(strength)):
-        ratios(strength[a], y, r[a * len(y) : (a + 1) * len(y)])
+        s = strength[a]
+        for k in range(len(y)):
+            _, _, r[a, k] = decay(s * y[k])
+
+
+@jit()
+def scratch(nodes, like):
+    """Arrays for `integrate`: e^x and weight of each node; Σ log q, of a block and in all."""
+    y, weight = np.empty(nodes, like.dtype), np.empty(nodes, like.dtype)
+    product, rounding = np.empty(nodes, like.dtype), np.empty(nodes, like.dtype)
+    block_exponent = whole_numbers(y[0], nodes)
+    log_q, exponent = np.empty(nodes), np.empty(nodes, np.int64)
+    return y, weight, product, block_exponent, rounding, log_q, exponent
 
 
 @jit(sums=True)
-def integrate(strength, size, rule, points, log_weights, y, weight, product, exponent, r):
-    """log P(tier > below). Leaves e^x in `y`, normalised node weights in `weight`, r in `r`.
+def integrate(strength, size, rule, points, log_weights, arrays, r):
+    """log P(tier > below). Leaves e^x and normalised weights of the nodes in `arrays`, r in `r`.
 
     r is kept when it has room for the whole tier.
     """
+    y, weight, product, block_exponent, rounding, log_q, exponent = arrays
     nodes = len(points)
     drop, tolerance = rule
-    left, right = bracket(strength, size, drop, tolerance, r)
+    left, right = bracket(strength, size, drop, tolerance)
     middle = 0.5 * (left + right)
     half = 0.5 * (right - left)
     for k in range(nodes):
         y[k] = exp(middle + half * points[k])
-        product[k] = 1.0
+        log_q[k] = 0.0
         exponent[k] = 0
-    if len(r) >= size * nodes:
-        for a in range(size):
-            multiply_and_keep(strength[a], y, product, exponent, r[a * nodes : (a + 1) * nodes])
-    else:
-        for a in range(size):
-            multiply(strength[a], y, product, exponent, r)
+    for start in range(0, size, BLOCK):
+        stop = min(start + BLOCK, size)
+        product[:] = 1.0
+        rounding[:] = 0.0
+        block_exponent[:] = 0
+        if len(r) >= size:
+            multiply_and_keep(
+                strength[start:stop], y, product, block_exponent, rounding, r[start:stop]
+            )
+        else:
+            multiply(strength[start:stop], y, product, block_exponent, rounding)
+        for k in range(nodes):
+            log_q[k] += log(np.float64(product[k])) + rounding[k]
+            exponent[k] += block_exponent[k]
 
     # relative to one node's exponent, which is large and common to all: no digit is lost to it
     reference = exponent[nodes // 2]
     largest = -np.inf
     for k in range(nodes):
-        f = middle + half * points[k] - y[k] + log(product[k]) + log_weights[k]
-        f += (exponent[k] - reference) * LN2
-        weight[k] = f
-        largest = max(largest, f)
+        x = middle + half * points[k]
+        log_q[k] += x - exp(x) + log_weights[k] + (exponent[k] - reference) * LN2
+        largest = max(largest, log_q[k])
     total = 0.0
     for k in range(nodes):
-        weight[k] = exp(weight[k] - largest)
-        total += weight[k]
+        log_q[k] = exp(log_q[k] - largest)
+        total += log_q[k]
     for k in range(nodes):
-        weight[k] /= total
+        weight[k] = log_q[k] / total
     return largest + scalar_log(total * half) + reference * LN2
 
 
 @jit(sums=True)
-def weighted_mean(weight, r):
-    """E[r] of one item over the nodes: ∂ log P / ∂ d."""
-    mean = 0.0
-    for k in range(len(weight)):
-        mean += weight[k] * r[k]
+def weighted_mean(weight, r, a):
+    """E[r] of item a over the nodes: ∂ log P / ∂ d_a."""
+    mean = weight[0] * r[a, 0]
+    for k in range(1, len(weight)):
+        mean += weight[k] * r[a, k]
     return mean

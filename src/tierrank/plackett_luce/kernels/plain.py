@@ -97,13 +97,13 @@ class Nodes:
         half = 0.5 * (right - left)
         x = 0.5 * (left + right)[:, None] + half[:, None] * points
         self.y = x.exp()
-        # Σ log q without Σ d of the weak items, which is large and common to all nodes
-        weak = d.clamp(max=0.0)
-        f = x - self.y + log_weights
+        # Σ log q less its like at the middle, which may be large and is common to all nodes
+        weak = (0.5 * (left + right)[tier.of] + d).clamp(max=0.0)
+        leaves, leaf_of = tier.leaves(x)
         for block in self._blocks():
-            of = tier.of[block]
-            log_q = torch.log(-torch.expm1(-self.strength[block, None] * self.y[of]))
-            f.index_add_(0, of, log_q - weak[block, None])
+            log_q = log1mexp(self.strength[block, None] * self.y[tier.of[block]])
+            leaves.index_add_(0, leaf_of[block], log_q - weak[block, None])
+        f = x - self.y + log_weights + tier.collect(leaves)
         log_total = torch.logsumexp(f, 1)
         log_prob = log_total + half.log() + tier.sum(weak) + lost
         one_item = tier.sum(torch.ones_like(d)) == 1
@@ -111,7 +111,8 @@ class Nodes:
         self.single = (one_item & ~below.alone)[tier.of]
         self.slope_if_single = torch.sigmoid(-d)
         self.log_prob = torch.where(below.alone, 0.0, log_prob)
-        self.weight = torch.where(below.alone[:, None], 0.0, (f - log_total[:, None]).exp())
+        weight = torch.softmax(f, 1)
+        self.weight = torch.where(below.alone[:, None], 0.0, weight)
 
     def _blocks(self) -> Iterator[slice]:
         size = max(1, BLOCK // self.y.shape[1])
@@ -129,6 +130,11 @@ class Nodes:
 def ratio(z: Tensor) -> Tensor:
     """r = z / (e^z − 1) for z > 0, without overflow."""
     return z * (-z).exp() / -torch.expm1(-z)
+
+
+def log1mexp(z: Tensor) -> Tensor:
+    """log(1 − e^−z) for z > 0, with all digits at either end."""
+    return torch.where(z < 0.7, torch.log(-torch.expm1(-z)), torch.log1p(-torch.exp(-z)))
 
 
 def bracket(strength: Tensor, tier: Groups, drop: float, tolerance: float) -> tuple[Tensor, Tensor]:
@@ -229,9 +235,10 @@ def curvature_product(
     mean = below.mean(v, v_bottom)
     u = torch.ones_like(nodes.strength) if diagonal else v[below.order] - mean[tier.of]
 
-    along = torch.zeros_like(nodes.y)  # Σ_b r_b u_b at every node, then centred
-    for block, of, _, r in nodes.ratios():
-        along.index_add_(0, of, r * u[block, None])
+    leaves, leaf_of = tier.leaves(nodes.y)
+    for block, _, _, r in nodes.ratios():
+        leaves.index_add_(0, leaf_of[block], r * u[block, None])
+    along = tier.collect(leaves)  # Σ_b r_b u_b at every node, then centred
     along = along - (nodes.weight * along).sum(1, keepdim=True)
     slope, product, own = (torch.empty_like(u) for _ in range(3))
     for block, of, z, r in nodes.ratios():

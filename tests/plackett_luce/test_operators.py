@@ -1,0 +1,309 @@
+"""The torch operators: inside torch.compile, autocast, other threads and processes."""
+
+import multiprocessing
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+import tierrank as tr
+from partitions import computing, each_dtype, each_kernel, ragged, value_and_gradient
+from tierrank.plackett_luce import operators
+
+SCORES, LABELS, LENGTHS = ragged(11, lists=9, longest=8)
+TIERS = tr.Tiers.from_labels(LABELS, lengths=LENGTHS)
+LAYOUT = TIERS.layout()[1:]
+BOTTOM = torch.linspace(-2, 2, len(TIERS), dtype=torch.float64)
+NOTHING = torch.full_like(BOTTOM, -torch.inf)
+
+
+# The operators themselves ----------------------------------------------------------------------
+
+
+def arguments(dtype, bottom, requires_grad):
+    scores = torch.from_numpy(SCORES).to(dtype).requires_grad_(requires_grad)
+    bottom = bottom.to(dtype).clone()
+    if requires_grad and bottom.isfinite().all():
+        bottom.requires_grad_()
+    return scores, bottom, *LAYOUT
+
+
+@each_kernel
+@each_dtype
+@pytest.mark.parametrize("bottom", [NOTHING, BOTTOM], ids=["nothing below", "a rest below"])
+@pytest.mark.parametrize("requires_grad", [False, True], ids=["value", "gradient"])
+def test_the_likelihood_passes_the_checks_of_torch(kernel, dtype, bottom, requires_grad):
+    with computing(kernel):
+        given = (*arguments(dtype, bottom, requires_grad), requires_grad)
+        checked = torch.library.opcheck(torch.ops.tierrank.log_prob.default, given)
+    assert set(checked.values()) == {"SUCCESS"}
+
+
+@each_kernel
+@each_dtype
+@pytest.mark.parametrize("requires_grad", [False, True], ids=["value", "gradient"])
+def test_the_curvature_passes_the_checks_of_torch(kernel, dtype, requires_grad):
+    generator = torch.Generator().manual_seed(0)
+    vector = torch.randn(len(SCORES), dtype=dtype, generator=generator)
+    below = torch.randn(len(TIERS), dtype=dtype, generator=generator)
+    # differentiable in the vectors only
+    given = (
+        *arguments(dtype, BOTTOM, False),
+        *(v.requires_grad_(requires_grad) for v in (vector, below)),
+    )
+    with computing(kernel):
+        checked = torch.library.opcheck(torch.ops.tierrank.curvature_product.default, given)
+    assert set(checked.values()) == {"SUCCESS"}
+
+
+@each_kernel
+def test_the_likelihood_is_differentiable_in_what_stands_below(kernel):
+    scores, bottom, *layout = arguments(torch.float64, BOTTOM, True)
+
+    def value(scores, bottom):
+        return operators.log_prob(scores, bottom, *layout, True)[0]
+
+    with computing(kernel):
+        assert torch.autograd.gradcheck(value, (scores, bottom))
+        assert torch.autograd.gradgradcheck(value, (scores, bottom))
+
+
+def test_a_third_derivative_is_refused_in_words():
+    scores = torch.from_numpy(SCORES).requires_grad_()
+    (first,) = torch.autograd.grad(tr.log_prob(scores, TIERS).sum(), scores, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), scores, create_graph=True)
+    with pytest.raises(NotImplementedError, match="third derivative; detach the scores"):
+        torch.autograd.grad(second.sum(), scores)
+
+
+def test_an_operator_called_without_gradient_says_so_when_one_is_needed():
+    given = arguments(torch.float64, NOTHING, True)
+    with pytest.raises(RuntimeError, match="with_gradient=True"):
+        operators.log_prob(*given, False)
+
+
+# Inside other people's programs ----------------------------------------------------------------
+
+
+class Model(torch.nn.Module):
+    """A small scorer with the likelihood inside."""
+
+    def __init__(self, dtype=torch.float32):
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.layers = torch.nn.Sequential(
+                torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)
+            )
+        self.to(dtype)
+
+    def forward(self, features, tiers):
+        return -tr.log_prob(self.layers(features).squeeze(-1), tiers).mean()
+
+
+FEATURES = torch.randn(len(SCORES), 3, generator=torch.Generator().manual_seed(1))
+
+
+def loss_and_gradients(model, forward=None, tiers=TIERS, features=FEATURES):
+    model.zero_grad()
+    dtype = next(model.parameters()).dtype
+    loss = (model if forward is None else forward)(features.to(dtype), tiers)
+    loss.backward()
+    return [loss.detach(), *(p.grad.clone() for p in model.parameters())]
+
+
+@each_dtype
+def test_a_compiled_model_gives_the_same_loss_and_gradients(dtype):
+    model = Model(dtype)
+    torch.compiler.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(loss_and_gradients(model, compiled), loss_and_gradients(model))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not any(map(shutil.which, [os.environ.get("CXX", "g++"), "clang++"])),
+    reason="torch's inductor needs a C++ compiler, and there is none",
+)
+def test_a_model_compiled_by_inductor_gives_the_same_loss_and_gradients():
+    model = Model()
+    torch.compiler.reset()
+    compiled = torch.compile(model, fullgraph=True)
+    torch.testing.assert_close(loss_and_gradients(model, compiled), loss_and_gradients(model))
+
+
+def test_a_compiled_model_takes_batches_of_other_sizes():
+    model = Model()
+    torch.compiler.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for some in (slice(0, 9), slice(2, 5), slice(4, 9), slice(1, 2)):
+        tiers = TIERS[some]
+        tiers.layout()  # depends on the data, so it is made before the graph
+        batch = {"tiers": tiers, "features": FEATURES[TIERS.rows(some)]}
+        torch.testing.assert_close(
+            loss_and_gradients(model, compiled, **batch), loss_and_gradients(model, **batch)
+        )
+
+
+PADDED = tr.Tiers.from_labels([[2, 0, 1], [0, 9, 1]], mask=[[True] * 3, [True, False, True]])
+ABSENT = tr.Tiers.from_rankings([[0, (1, 2)], [3, 0]], items=5)
+LAST = tr.Tiers.from_rankings([[0, (1, 2)], [3]], items=5, rest="last")
+
+
+@pytest.mark.parametrize(
+    ("tiers", "shape", "fullgraph"),
+    [
+        (PADDED, (2, 3), True),
+        (ABSENT, (5,), True),
+        (ABSENT, (2, 5), True),
+        (LAST, (2, 5), True),
+        (LAST, (5,), False),  # whether a rest is thin depends on the scores: the graph breaks
+    ],
+    ids=["padded", "shared, absent", "own, absent", "own, last", "shared, last"],
+)
+def test_every_form_of_scores_can_be_compiled(tiers, shape, fullgraph):
+    scores = torch.randn(shape, generator=torch.Generator().manual_seed(2))
+    torch.compiler.reset()
+    compiled = torch.compile(
+        lambda w: tr.log_prob(w, tiers), fullgraph=fullgraph, backend="aot_eager"
+    )
+    expected = value_and_gradient(lambda w: tr.log_prob(w, tiers), scores)
+    torch.testing.assert_close(value_and_gradient(compiled, scores), expected)
+
+
+def test_a_compiled_model_still_refuses_scores_that_are_not_finite():
+    torch.compiler.reset()
+    compiled = torch.compile(lambda w: tr.log_prob(w, TIERS), fullgraph=True, backend="aot_eager")
+    scores = torch.from_numpy(SCORES)
+    compiled(scores)
+    scores[LENGTHS[0]] = torch.nan
+    with pytest.raises(ValueError, match=f"in list 1 the one at row {LENGTHS[0]} is nan"):
+        compiled(scores)
+
+
+def test_autocast_computes_the_model_in_half_and_the_likelihood_in_single():
+    model = Model()
+    expected = loss_and_gradients(model)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores = model.layers(FEATURES).squeeze(-1)
+        loss = -tr.log_prob(scores, TIERS).mean()
+        assert scores.dtype == torch.bfloat16
+        assert loss.dtype == torch.float32
+        in_half = loss_and_gradients(model)
+    exact = -tr.log_prob(scores.detach().double(), TIERS).mean()
+    assert loss.item() == pytest.approx(float(exact), rel=1e-5)
+    for half, single in zip(in_half, expected, strict=True):
+        assert half.dtype == torch.float32
+        torch.testing.assert_close(half, single, rtol=0.05, atol=0.01)
+
+
+def test_data_parallel_training_gives_the_same_gradients(tmp_path):
+    model = Model()
+    expected = loss_and_gradients(model)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path / 'meeting'}", rank=0, world_size=1
+    )
+    try:
+        parallel = torch.nn.parallel.DistributedDataParallel(model)
+        torch.testing.assert_close(loss_and_gradients(model, parallel), expected)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+# Threads and processes -------------------------------------------------------------------------
+
+
+def large(seed, dtype=torch.float64):
+    """Enough work to be shared between threads."""
+    scores, labels, lengths = ragged(seed, lists=3000, longest=20, grades=3)
+    return torch.from_numpy(scores).to(dtype), tr.Tiers.from_labels(labels, lengths=lengths)
+
+
+def test_any_number_of_threads_gives_the_same_numbers():
+    scores, tiers = large(1)
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3, 1, 2):
+            torch.set_num_threads(threads)
+            results.append(value_and_gradient(lambda w: tr.log_prob(w, tiers), scores))
+    finally:
+        torch.set_num_threads(before)
+    for value, gradient in results[1:]:
+        assert torch.equal(value, results[0][0])
+        assert torch.equal(gradient, results[0][1])
+
+
+def test_several_python_threads_can_call_at_once():
+    problems = [large(seed, dtype) for seed in (2, 3) for dtype in (torch.float64, torch.float32)]
+
+    def solve(problem):
+        scores, tiers = problem
+        value, gradient = value_and_gradient(lambda w: tr.log_prob(w, tiers), scores)
+        return value, gradient, tr.Curvature(scores, tiers).diagonal()
+
+    alone = [solve(problem) for problem in problems]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(solve, problems * 5))
+    for i, result in enumerate(together):
+        for ours, expected in zip(result, alone[i % 4], strict=True):
+            assert torch.equal(ours, expected)
+
+
+def _in_child(connection, work):
+    connection.send([np.asarray(part) for part in work()])
+
+
+def in_forked_process(work):
+    """What `work()` gives in a child of this process."""
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    child = context.Process(target=_in_child, args=(there, work))
+    child.start()
+    there.close()
+    try:
+        assert here.poll(60), "the forked process hangs"
+        return here.recv()
+    finally:
+        child.join(5)
+        child.kill()
+
+
+forks = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+
+
+class TestAfterAFork:
+    """A child process has the parent's memory, but not its threads."""
+
+    pytestmark = forks
+
+    def test_the_kernel_has_threads_of_its_own(self):
+        scores, tiers = large(4)
+        given = scores, scores.new_full((len(tiers),), -torch.inf), *tiers.layout()[1:]
+
+        def work():  # the operator alone: torch's own threads do not survive a fork
+            return operators.log_prob(*given, True)
+
+        work()  # starts the parent's threads
+        for ours, expected in zip(in_forked_process(work), work(), strict=True):
+            np.testing.assert_array_equal(ours, expected)
+
+    def test_a_data_loader_can_compute_gradients(self):
+        scores, tiers = large(4)
+
+        def work():
+            return value_and_gradient(lambda w: tr.log_prob(w, tiers), scores)
+
+        def work_as_torch_makes_its_workers_do():
+            torch.set_num_threads(1)
+            return work()
+
+        received = in_forked_process(work_as_torch_makes_its_workers_do)
+        for ours, expected in zip(received, work(), strict=True):
+            np.testing.assert_array_equal(ours, expected)
