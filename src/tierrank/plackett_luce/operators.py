@@ -49,10 +49,18 @@ torch.library.define(
 )
 
 
+torch.library.define(
+    "tierrank::scale_lists",
+    "(Tensor rows, Tensor row_offsets, Tensor by_list) -> Tensor",
+    tags=torch.Tag.pt2_compliant_tag,
+)
+
+
 log_prob: Callable[..., tuple[Tensor, Tensor, Tensor]] = torch.ops.tierrank.log_prob.default
 curvature_product: Callable[..., tuple[Tensor, Tensor]] = (
     torch.ops.tierrank.curvature_product.default
 )
+scale_lists: Callable[..., Tensor] = torch.ops.tierrank.scale_lists.default
 
 
 @torch.library.impl("tierrank::log_prob", "CompositeExplicitAutograd")
@@ -100,7 +108,7 @@ def _log_prob_backward(
     to_scores: Tensor | None = None
     to_bottom: Tensor | None = None
     if by_value is not None:
-        to_scores = gradient * _spread(by_value, row_offsets, len(scores))
+        to_scores = scale_lists(gradient, row_offsets, by_value)
         to_bottom = bottom_gradient * by_value
     if by_gradient is not None or by_bottom is not None:
         vector = torch.zeros_like(scores) if by_gradient is None else by_gradient
@@ -109,13 +117,6 @@ def _log_prob_backward(
         to_scores = second[0] if to_scores is None else to_scores + second[0]
         to_bottom = second[1] if to_bottom is None else to_bottom + second[1]
     return to_scores, to_bottom, None, None, None, None, None
-
-
-def _spread(by_list: Tensor, row_offsets: Tensor, rows: int) -> Tensor:
-    """[rows] every row the number of its list."""
-    if len(by_list) == 1:
-        return by_list
-    return by_list.repeat_interleave(row_offsets.diff(), output_size=rows)
 
 
 torch.library.register_autograd(
@@ -166,3 +167,33 @@ def curvature_diagonal(
 ) -> tuple[Tensor, Tensor]:
     """The diagonal of every list's Hessian: in scores [rows] and in bottom [lists]."""
     return kernel_for(scores.device).curvature_product(scores, bottom, layout, None, None)  # type: ignore[no-any-return]
+
+
+@torch.library.impl("tierrank::scale_lists", "CompositeExplicitAutograd")
+def _scale_lists(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> Tensor:
+    """[rows] every row times the number of its list."""
+    return kernel_for(rows.device).scale_lists(rows, row_offsets, by_list)  # type: ignore[no-any-return]
+
+
+@torch.library.register_fake("tierrank::scale_lists")
+def _scale_lists_shapes(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> Tensor:
+    return torch.empty_like(rows)
+
+
+def _keep_all(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _scale_lists_backward(ctx: Any, by_rows: Tensor) -> tuple[Tensor | None, ...]:
+    rows, row_offsets, by_list = ctx.saved_tensors
+    to_rows = scale_lists(by_rows, row_offsets, by_list) if ctx.needs_input_grad[0] else None
+    to_lists = None
+    if ctx.needs_input_grad[2]:
+        of = torch.repeat_interleave(row_offsets.diff(), output_size=len(rows))
+        to_lists = torch.zeros_like(by_list).index_add(0, of, rows * by_rows)
+    return to_rows, None, to_lists
+
+
+torch.library.register_autograd(
+    "tierrank::scale_lists", _scale_lists_backward, setup_context=_keep_all
+)

@@ -33,7 +33,7 @@ from tierrank.plackett_luce.kernels.integral import (
 
 # r, one number a node and an item, is kept for a whole tier up to this many bytes a thread;
 # beyond that it is computed a second time, block by block.
-SCRATCH_BYTES = 1 << 26
+SCRATCH_BYTES = 1 << 20
 NOTHING = -np.inf
 FEW = 5
 
@@ -321,3 +321,17 @@ def scale_unless(values, factor, skip):
     for i in range(len(values)):
         scaled = values[i] * factor
         values[i] = values[i] if skip[i] else scaled
+
+
+@jit()
+def scale_lists(rows, row_offsets, by_list, lo, hi, out):
+    """Every row of lists lo:hi times the number of its list."""
+    for i in range(lo, hi):
+        part = slice(row_offsets[i], row_offsets[i + 1])
+        scale_into(out[part], rows[part], by_list[i])
+
+
+@jit()
+def scale_into(out, values, factor):
+    for i in range(len(values)):
+        out[i] = values[i] * factor

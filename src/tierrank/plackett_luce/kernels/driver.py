@@ -11,6 +11,8 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from logging import getLogger
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,19 @@ import numpy.typing as npt
 import torch
 
 from tierrank.plackett_luce.kernels import compiled, curvature
+from tierrank.plackett_luce.kernels.elementary import will_compile
 from tierrank.plackett_luce.quadrature import gauss_legendre, rule_for
 
 Integers = npt.NDArray[np.int64]
 
 SEGMENT_ROWS = 1 << 16  # a list longer than this is shared between threads
-WORK_PER_TASK = 1 << 18  # in units of one node of one item: about 0.2 ms, well above a hand-over
-TASKS_PER_THREAD = 4
+WORK_PER_TASK = 1 << 17  # nodes of an item: about 0.1 ms, well above a hand-over
+TASKS_PER_THREAD = 8
+
+if will_compile():
+    getLogger("tierrank").warning(
+        "compiling the kernels for this CPU: takes some ten seconds, this once"
+    )
 
 _pool: ThreadPoolExecutor | None = None
 _pool_threads = 0
@@ -39,16 +47,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
-def _threads() -> ThreadPoolExecutor:
+def _helpers(number: int) -> ThreadPoolExecutor:
     global _pool, _pool_threads
-    if _pool is None or _pool_threads != torch.get_num_threads():
-        _pool_threads = torch.get_num_threads()
-        _pool = ThreadPoolExecutor(_pool_threads, thread_name_prefix="tierrank")
+    if _pool is None or _pool_threads != number:
+        _pool_threads = number
+        _pool = ThreadPoolExecutor(number, thread_name_prefix="tierrank")
     return _pool
 
 
 def run(stage: Callable[[int, int], Any], cost: npt.NDArray[Any]) -> None:
-    """Call stage(lo, hi) on ranges that cover all units; cost[i] is what units before i cost."""
+    """Call stage(lo, hi) on ranges that cover all units; cost[i] is what units before i cost.
+
+    The calling thread works too, and leaves to the others what they get hold of in time: right
+    after a parallel operation of torch, whose threads keep spinning, they may be late.
+    """
     units, threads = len(cost) - 1, torch.get_num_threads()
     tasks = min(units, threads * TASKS_PER_THREAD, int(cost[-1]) // WORK_PER_TASK)
     if tasks <= 1 or threads == 1:
@@ -56,10 +68,25 @@ def run(stage: Callable[[int, int], Any], cost: npt.NDArray[Any]) -> None:
         return
     targets = cost[-1] * np.arange(1, tasks) / tasks
     edges = np.unique(np.r_[0, np.searchsorted(cost, targets), units])
-    pool = _threads()
-    futures = [pool.submit(stage, lo, hi) for lo, hi in pairwise(edges)]
-    for future in futures:
-        future.result()
+    ranges: SimpleQueue[tuple[int, int]] = SimpleQueue()
+    for ends in pairwise(edges):
+        ranges.put(ends)
+
+    def work() -> None:
+        while True:
+            try:
+                ends = ranges.get_nowait()
+            except Empty:
+                return
+            stage(*ends)
+
+    helpers = [_helpers(threads - 1).submit(work) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        for helper in helpers:
+            if not helper.cancel():  # one that has begun is waited for, even after an error
+                helper.result()
 
 
 class Problem:
@@ -225,6 +252,24 @@ def curvature_product(
 
     run(all_stages, p.list_cost)
     return torch.from_numpy(out).to(scores.dtype), torch.from_numpy(bottom_out).to(bottom.dtype)
+
+
+def scale_lists(
+    rows: torch.Tensor, row_offsets: torch.Tensor, by_list: torch.Tensor
+) -> torch.Tensor:
+    """[rows] every row times the number of its list."""
+    if len(by_list) == 1:
+        return rows * by_list
+    out = torch.empty_like(rows)
+    values, offsets, factors = (
+        part.detach().contiguous().numpy() for part in (rows, row_offsets, by_list.to(rows))
+    )
+    result = out.numpy()
+    run(
+        lambda lo, hi: compiled.scale_lists(values, offsets, factors, lo, hi, result),
+        offsets,
+    )
+    return out
 
 
 def _evenly_divisible(cost: npt.NDArray[Any]) -> bool:

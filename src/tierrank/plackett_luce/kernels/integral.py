@@ -39,28 +39,35 @@ def padded(size):
     return (size + LANES - 1) // LANES * LANES
 
 
-@jit(sums=True)
+@jit()
 def strengths(scores, rows, below_max, below_log, strength):
     """Fill `strength` with e^d, d held in ±CLAMP; return what log P lost by holding it.
 
     Below −CLAMP the factor 1 − e^−z is z itself, so log P keeps its linear part d + CLAMP.
     """
-    lost = 0.0
+    missed = 0.0
     for a in range(len(rows)):
         d = (np.float64(scores[rows[a]]) - below_max) - below_log
-        lost += min(d + CLAMP, 0.0)
-        strength[a] = exp(min(max(d, -CLAMP), CLAMP))
+        missed += min(d + CLAMP, 0.0)
+        strength[a] = min(max(d, -CLAMP), CLAMP)
+    exponentiate(strength, len(rows))
     strength[len(rows) : padded(len(rows))] = INVINCIBLE
-    return lost
+    return missed
+
+
+@jit()
+def exponentiate(values, count):
+    for a in range(count):
+        values[a] = exp(values[a])
 
 
 @jit(sums=True)
-def block_slopes(strength, y):
-    """Σ log q, Σ r and Σ dr/dx over some items, in their own kind of float."""
-    log_q = strength[0] - strength[0]
+def block_slopes(strength, count, y):
+    """Σ log q, Σ r and Σ dr/dx over the first items, in their own kind of float."""
+    log_q = y - y
     slope = log_q
     bend = log_q
-    for a in range(len(strength)):
+    for a in range(count):
         part = slopes(strength[a] * y)
         log_q += part[0]
         slope += part[1]
@@ -69,16 +76,15 @@ def block_slopes(strength, y):
 
 
 @jit()
-def log_integrand_and_slopes(strength, size, y):
-    """(F, F', F'') at e^x = y."""
-    log_q, slope, bend = 0.0, 0.0, 0.0
-    end = padded(size)
-    for start in range(0, end, BLOCK):
-        part = block_slopes(strength[start : min(start + BLOCK, end)], strength.dtype.type(y))
-        log_q += part[0]
-        slope += part[1]
-        bend += part[2]
-    return scalar_log(y) - y + log_q, 1.0 - y + slope, bend - y
+def log_integrand_and_slopes(strength, size, x, y):
+    """(F, F', F'') at x, with y = e^x."""
+    count = padded(size)
+    log_q, slope, bend = block_slopes(strength, min(count, BLOCK), strength.dtype.type(y))
+    f, slope, bend = x - y + log_q, 1.0 - y + slope, bend - y
+    for start in range(BLOCK, count, BLOCK):
+        more = block_slopes(strength[start:], min(count - start, BLOCK), strength.dtype.type(y))
+        f, slope, bend = f + more[0], slope + more[1], bend + more[2]
+    return f, slope, bend
 
 
 @jit(sums=True)
@@ -99,14 +105,14 @@ def first_guess(strength, size):
 def bracket(strength, size, drop, tolerance):
     """The two ends between which F stays within `drop` of its maximum."""
     y = first_guess(strength, size)
-    f, slope, bend = log_integrand_and_slopes(strength, size, y)
+    f, slope, bend = log_integrand_and_slopes(strength, size, 0.0, y)
     for _ in range(MAX_STEPS):
         if slope * slope < MODE_TOLERANCE * MODE_TOLERANCE * -bend:
             break
         y -= slope * y / bend
-        f, slope, bend = log_integrand_and_slopes(strength, size, y)
+        f, slope, bend = log_integrand_and_slopes(strength, size, 0.0, y)
     mode = scalar_log(y)
-    level = f - 0.5 * slope * slope / bend - drop
+    level = (mode + f) - 0.5 * slope * slope / bend - drop
     width = sqrt(-2.0 * drop / bend)
 
     # To the right F falls much as y (e^t − 1 − t) + (−F'' − y) t²/2 does, with t = x − x*: the
@@ -119,7 +125,7 @@ def bracket(strength, size, drop, tolerance):
         t -= excess / (y * (growth - 1.0) + steady * t)
     right = mode + t
     for _ in range(MAX_STEPS):
-        f, slope, bend = log_integrand_and_slopes(strength, size, exp(right))
+        f, slope, bend = log_integrand_and_slopes(strength, size, right, exp(right))
         if abs(f - level) < tolerance:
             break
         right -= (f - level) / slope
@@ -128,7 +134,7 @@ def bracket(strength, size, drop, tolerance):
     floor = -drop - 1.5
     left = max(floor, mode - 1.15 * width)
     for _ in range(MAX_STEPS):
-        f, slope, bend = log_integrand_and_slopes(strength, size, exp(left))
+        f, slope, bend = log_integrand_and_slopes(strength, size, left, exp(left))
         excess = level - f
         if abs(excess) < tolerance:
             break
@@ -180,26 +186,72 @@ def scratch(nodes, like):
     y, weight = np.empty(nodes, like.dtype), np.empty(nodes, like.dtype)
     product, rounding = np.empty(nodes, like.dtype), np.empty(nodes, like.dtype)
     block_exponent = whole_numbers(y[0], nodes)
-    log_q, exponent = np.empty(nodes), np.empty(nodes, np.int64)
-    return y, weight, product, block_exponent, rounding, log_q, exponent
+    x, log_q, exponent = np.empty(nodes), np.empty(nodes), np.empty(nodes, np.int64)
+    return y, weight, product, block_exponent, rounding, x, log_q, exponent
+
+
+# One loop a function: LLVM vectorises a loop over few arrays, and gives up on one over many.
+
+
+@jit()
+def place_nodes(points, middle, half, x, y):
+    for k in range(len(points)):
+        x[k] = middle + half * points[k]
+        y[k] = exp(x[k])
+
+
+@jit()
+def add_logarithm(log_q, product, rounding):
+    for k in range(len(log_q)):
+        log_q[k] += log(np.float64(product[k])) + rounding[k]
+
+
+@jit()
+def add_whole(total, numbers):
+    for k in range(len(total)):
+        total[k] += numbers[k]
+
+
+@jit()
+def weigh(log_q, exponent, reference, x, log_weights):
+    """From Σ log q to F plus the log of the node's weight, less reference · log 2."""
+    for k in range(len(log_q)):
+        f = x[k] - exp(x[k]) + log_weights[k] + log_q[k]
+        log_q[k] = f + np.float64(np.int32(exponent[k] - reference)) * LN2
+
+
+@jit()
+def exponentiate_less(values, largest):
+    for k in range(len(values)):
+        values[k] = exp(values[k] - largest)
 
 
 @jit(sums=True)
+def total_of(values):
+    total = 0.0
+    for k in range(len(values)):
+        total += values[k]
+    return total
+
+
+@jit()
+def divide(values, divisor, out):
+    for k in range(len(values)):
+        out[k] = values[k] / divisor
+
+
+@jit()
 def integrate(strength, size, rule, points, log_weights, arrays, r):
     """log P(tier > below). Leaves e^x and normalised weights of the nodes in `arrays`, r in `r`.
 
     r is kept when it has room for the whole tier.
     """
-    y, weight, product, block_exponent, rounding, log_q, exponent = arrays
-    nodes = len(points)
-    drop, tolerance = rule
-    left, right = bracket(strength, size, drop, tolerance)
-    middle = 0.5 * (left + right)
+    y, weight, product, block_exponent, rounding, x, log_q, exponent = arrays
+    left, right = bracket(strength, size, rule[0], rule[1])
     half = 0.5 * (right - left)
-    for k in range(nodes):
-        y[k] = exp(middle + half * points[k])
-        log_q[k] = 0.0
-        exponent[k] = 0
+    place_nodes(points, 0.5 * (left + right), half, x, y)
+    log_q[:] = 0.0
+    exponent[:] = 0
     for start in range(0, size, BLOCK):
         stop = min(start + BLOCK, size)
         product[:] = 1.0
@@ -211,23 +263,16 @@ def integrate(strength, size, rule, points, log_weights, arrays, r):
             )
         else:
             multiply(strength[start:stop], y, product, block_exponent, rounding)
-        for k in range(nodes):
-            log_q[k] += log(np.float64(product[k])) + rounding[k]
-            exponent[k] += block_exponent[k]
+        add_logarithm(log_q, product, rounding)
+        add_whole(exponent, block_exponent)
 
     # relative to one node's exponent, which is large and common to all: no digit is lost to it
-    reference = exponent[nodes // 2]
-    largest = -np.inf
-    for k in range(nodes):
-        x = middle + half * points[k]
-        log_q[k] += x - exp(x) + log_weights[k] + (exponent[k] - reference) * LN2
-        largest = max(largest, log_q[k])
-    total = 0.0
-    for k in range(nodes):
-        log_q[k] = exp(log_q[k] - largest)
-        total += log_q[k]
-    for k in range(nodes):
-        weight[k] = log_q[k] / total
+    reference = exponent[len(points) // 2]
+    weigh(log_q, exponent, reference, x, log_weights)
+    largest = log_q.max()
+    exponentiate_less(log_q, largest)
+    total = total_of(log_q)
+    divide(log_q, total, weight)
     return largest + scalar_log(total * half) + reference * LN2
 
 

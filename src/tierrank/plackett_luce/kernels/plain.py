@@ -267,5 +267,10 @@ def curvature_product(
     return out.to(dtype), bottom_out.to(dtype)
 
 
+def scale_lists(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> Tensor:
+    """[rows] every row times the number of its list."""
+    return rows * by_list.repeat_interleave(row_offsets.diff(), output_size=len(rows)).to(rows)
+
+
 def _widened(values: Tensor) -> Tensor:
     return values if values.device.type == "mps" else values.double()
