@@ -63,6 +63,8 @@ def test_the_demo_finds_the_worths_and_the_exact_likelihood_finds_them_best(tmp_
         (["demo", "--tiers", "1"], "Invalid value for '--tiers'"),
         (["demo", "--items", "5", "--tiers", "6"], "5 items make at most as many tiers, not 6"),
         (["demo", "--items", "many"], "Invalid value for '--items'"),
+        (["demo", "--out", "errors.xyz"], "a plot is a .png, .pdf or .svg file"),
+        (["demo", "--out", "/dev/null/errors.png"], "no plot can be saved there"),
         (["demo", "--colour", "red"], "No such option"),
         (["fly"], "No such command 'fly'"),
     ],

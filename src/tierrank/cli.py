@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -32,13 +33,28 @@ def _main(
     pass
 
 
+def _picture(path: Path) -> Path:
+    """A place where a plot can be saved: better known before the work than after it."""
+    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise typer.BadParameter(f"a plot is a .png, .pdf or .svg file, and {path} is none")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(f"no plot can be saved there: {error}") from None
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise typer.BadParameter(f"no plot can be saved as {path}: the place cannot be written to")
+    return path
+
+
 @app.command()
 def demo(
     items: Annotated[int, typer.Option(min=3, help="Items to rank.")] = 30,
     lists: Annotated[int, typer.Option(min=8, help="Lists in the largest data set.")] = 4000,
     tiers: Annotated[int, typer.Option(min=2, help="Tiers a list is cut into.")] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
-    out: Annotated[Path, typer.Option(help="Where to save the plot.")] = Path("tierrank-demo.png"),
+    out: Annotated[
+        Path, typer.Option(callback=_picture, help="Where to save the plot (.png, .pdf or .svg).")
+    ] = Path("tierrank-demo.png"),
 ) -> None:
     """Draw lists with ties from known worths, and see which likelihood finds them again."""
     from rich.console import Console

@@ -34,8 +34,8 @@ from tierrank.plackett_luce.kernels.integral import (
 # r, one number a node and an item, is kept for a whole tier up to this many bytes a thread;
 # beyond that it is computed a second time, block by block.
 SCRATCH_BYTES = 1 << 20
+FEW = 5  # items of a tier that are summed over their subsets, without an integral
 NOTHING = -np.inf
-FEW = 5
 
 
 @jit(sums=True)
