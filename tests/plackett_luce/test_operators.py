@@ -307,3 +307,20 @@ class TestAfterAFork:
         received = in_forked_process(work_as_torch_makes_its_workers_do)
         for ours, expected in zip(received, work(), strict=True):
             np.testing.assert_array_equal(ours, expected)
+
+
+@each_kernel
+def test_scaling_by_list_multiplies_every_row_by_the_number_of_its_list(kernel):
+    row_offsets = torch.tensor([0, 2, 3, 6])
+    rows = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], dtype=torch.float64, requires_grad=True)
+    by_list = torch.tensor([10.0, 0.0, -1.0], dtype=torch.float64, requires_grad=True)
+
+    def scaled(rows, by_list):
+        return torch.ops.tierrank.scale_lists(rows, row_offsets, by_list)
+
+    with computing(kernel):
+        assert scaled(rows, by_list).tolist() == [10, 20, 0, -4, -5, -6]
+        assert torch.autograd.gradcheck(scaled, (rows, by_list))
+        assert torch.autograd.gradgradcheck(scaled, (rows, by_list))
+        given = (rows, row_offsets, by_list)
+        torch.library.opcheck(torch.ops.tierrank.scale_lists.default, given)

@@ -60,7 +60,7 @@ def _compiled_if_it_loads() -> ModuleType:
         return _compiled()
     except ImportError as error:
         warnings.warn(
-            f"numba does not load ({error}): computing in plain torch, 5 to 30 times slower",
+            f"numba does not load ({error}): computing in plain torch, 10 to 60 times slower",
             RuntimeWarning,
             stacklevel=2,
         )
