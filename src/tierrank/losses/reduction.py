@@ -14,14 +14,16 @@ Reduction = Literal["mean", "sum", "none"]
 
 def reduce(losses: Tensor, weights: Any, reduction: Reduction) -> Tensor:
     """Weight the [lists] losses and take their mean (by total weight), their sum, or neither."""
-    by_list = list_weights(weights, losses.detach())
-    weighted = losses if weights is None else losses * by_list
+    weighted = losses
+    total: int | Tensor = len(losses)
+    if weights is not None:
+        by_list = list_weights(weights, losses.detach())
+        weighted, total = losses * by_list, by_list.sum()
     if reduction == "none":
         return weighted
     if reduction == "sum":
         return weighted.sum()
     if reduction == "mean":
-        total = by_list.sum()
         if not torch.compiler.is_compiling() and not total > 0:
             raise ValueError("there is no mean over no lists, or over lists that all weigh 0")
         return weighted.sum() / total

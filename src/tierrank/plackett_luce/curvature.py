@@ -39,8 +39,9 @@ class Curvature:
         self._given = Scores(scores)
         self._values = self._given.values.detach()
         self._lists = FlatLists(self._values, tiers)
-        # for the gradient in the bottom, and it refuses scores that are not finite
-        _, _, self._bottom_gradient = self._lists.log_prob(with_gradient=True)
+        self._lists.check_finite()
+        if self._lists.rest is not None:
+            _, _, self._bottom_gradient = self._lists.log_prob(with_gradient=True)
         self._weights = list_weights(weights, self._lists.bottom)
 
     def diagonal(self) -> Any:

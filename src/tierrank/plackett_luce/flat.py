@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tierrank.plackett_luce import operators
+from tierrank.plackett_luce.inputs import wide_dtype
 from tierrank.plackett_luce.rest import Rest
 from tierrank.tiers import Tiers
 
@@ -42,7 +43,7 @@ class FlatLists:
         self.layout = tuple(layout)
         flat = values.reshape(-1)
         self.rows = flat if self.gather is None else flat.index_select(0, self.gather)
-        wide = values.dtype if values.device.type == "mps" else torch.float64
+        wide = wide_dtype(values.device)
         self.bottom = values.new_full((len(tiers),), -torch.inf, dtype=wide)
         self.rest: Rest | None = None
         if tiers.rest and not per_list and len(tiers):

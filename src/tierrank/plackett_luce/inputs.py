@@ -28,6 +28,21 @@ class Scores:
         return result if self.is_torch else result.detach().numpy()
 
 
+def check_finite(values: Tensor, items: Tensor | None = None) -> None:
+    """Refuse NaN and infinite scores, by index; `items` says which item the last axis holds."""
+    bad = ~values.isfinite()
+    if bad.any():
+        index = bad.nonzero()[0].tolist()
+        if items is not None:
+            index[-1] = int(items[index[-1]])
+        raise ValueError(f"scores must be finite, but scores{index} is not")
+
+
+def wide_dtype(device: torch.device) -> torch.dtype:
+    """The float in which long sums are taken: float64 where the device has it."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def list_weights(weights: Any, like: Tensor) -> Tensor:
     """[lists] checked weights of lists, of the kind of `like` [lists]; all 1 if there are none."""
     if weights is None:

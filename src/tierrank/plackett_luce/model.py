@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tierrank.plackett_luce.flat import FlatLists
-from tierrank.plackett_luce.inputs import Scores
+from tierrank.plackett_luce.inputs import Scores, check_finite
 from tierrank.tiers import Tiers
 
 
@@ -90,9 +90,7 @@ def log_prob_above(scores: Any, above: Any, below: Any) -> Any:
     shape = values.shape[:-1]
     named = torch.cat([a, b])
     chosen = values.index_select(-1, named)
-    if not chosen.isfinite().all():
-        *where, place = (~chosen.isfinite()).nonzero()[0].tolist()
-        raise ValueError(f"scores must be finite, but scores{[*where, int(named[place])]} is not")
+    check_finite(chosen, named)
     if len(a) == 0 or len(b) == 0:
         return given.same_kind(0.0 * chosen.sum(-1))
     labels = torch.tensor([1] * len(a) + [0] * len(b), device=values.device)

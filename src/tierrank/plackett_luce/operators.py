@@ -47,8 +47,6 @@ torch.library.define(
     " -> (Tensor, Tensor)",
     tags=torch.Tag.pt2_compliant_tag,
 )
-
-
 torch.library.define(
     "tierrank::scale_lists",
     "(Tensor rows, Tensor row_offsets, Tensor by_list) -> Tensor",
@@ -144,7 +142,7 @@ def _curvature_product_shapes(
 
 
 def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.save_for_backward(*inputs[:6])
+    ctx.save_for_backward(*inputs)
 
 
 def _curvature_backward(ctx: Any, by_rows: Tensor, by_bottom: Tensor) -> tuple[Tensor | None, ...]:
@@ -154,7 +152,8 @@ def _curvature_backward(ctx: Any, by_rows: Tensor, by_bottom: Tensor) -> tuple[T
             "detach the scores of the inner derivative"
         )
     # H is symmetric
-    return *(None,) * 6, *curvature_product(*ctx.saved_tensors, by_rows, by_bottom)
+    *problem, _, _ = ctx.saved_tensors
+    return *(None,) * 6, *curvature_product(*problem, by_rows, by_bottom)
 
 
 torch.library.register_autograd(
@@ -180,10 +179,6 @@ def _scale_lists_shapes(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> T
     return torch.empty_like(rows)
 
 
-def _keep_all(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.save_for_backward(*inputs)
-
-
 def _scale_lists_backward(ctx: Any, by_rows: Tensor) -> tuple[Tensor | None, ...]:
     rows, row_offsets, by_list = ctx.saved_tensors
     to_rows = scale_lists(by_rows, row_offsets, by_list) if ctx.needs_input_grad[0] else None
@@ -195,5 +190,5 @@ def _scale_lists_backward(ctx: Any, by_rows: Tensor) -> tuple[Tensor | None, ...
 
 
 torch.library.register_autograd(
-    "tierrank::scale_lists", _scale_lists_backward, setup_context=_keep_all
+    "tierrank::scale_lists", _scale_lists_backward, setup_context=_keep_inputs
 )

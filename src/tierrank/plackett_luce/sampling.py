@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tierrank.plackett_luce.inputs import Scores
+from tierrank.plackett_luce.inputs import Scores, check_finite
 from tierrank.randomness import as_generator
 
 BLOCK = 1 << 24  # noisy scores held at once
@@ -48,9 +48,7 @@ def sample(
     values = given.values.detach()
     if values.dim() not in (1, 2):
         raise ValueError(f"scores are [items] or [lists, items], not of shape {list(values.shape)}")
-    if not values.isfinite().all():
-        where = tuple((~values.isfinite()).nonzero()[0].tolist())
-        raise ValueError(f"the scores must be finite, but scores{list(where)} is not")
+    check_finite(values)
     items = values.shape[-1]
     places = items if k is None else k
     if not 0 <= places <= items:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from tierrank.plackett_luce.inputs import wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups, TierSums, neighbours, scan
 from tierrank.plackett_luce.quadrature import (
     CLAMP,
@@ -273,4 +274,4 @@ def scale_lists(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> Tensor:
 
 
 def _widened(values: Tensor) -> Tensor:
-    return values if values.device.type == "mps" else values.double()
+    return values.to(wide_dtype(values.device))
