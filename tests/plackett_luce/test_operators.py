@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import tierrank as tr
 from partitions import computing, each_dtype, each_kernel, ragged, value_and_gradient
@@ -200,14 +201,20 @@ def test_autocast_computes_the_model_in_half_and_the_likelihood_in_single():
         torch.testing.assert_close(half, single, rtol=0.05, atol=0.01)
 
 
-def test_data_parallel_training_gives_the_same_gradients(tmp_path):
+def test_data_parallel_training_gives_the_same_gradients():
+    """One process is enough to see that its hooks find our gradients; it then needs no network."""
+
+    def exchange_with_nobody(_, bucket):
+        done = torch.futures.Future()
+        done.set_result(bucket.buffer())
+        return done
+
     model = Model()
     expected = loss_and_gradients(model)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{tmp_path / 'meeting'}", rank=0, world_size=1
-    )
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
     try:
         parallel = torch.nn.parallel.DistributedDataParallel(model)
+        parallel.register_comm_hook(None, exchange_with_nobody)
         torch.testing.assert_close(loss_and_gradients(model, parallel), expected)
     finally:
         torch.distributed.destroy_process_group()
