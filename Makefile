@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_FLAGS ?=
+BENCH ?= likelihood objectives
 BENCH_FLAGS ?=
 
 BIN := $(VENV)/bin
@@ -28,8 +29,10 @@ format: $(VENV)/.installed-dev ## mend what ruff can mend, and format
 	$(BIN)/python -m ruff check --fix
 	$(BIN)/python -m ruff format
 
-bench: $(VENV)/.installed-dev ## time the likelihood beside its peers (BENCH_FLAGS="--help")
-	$(BIN)/python benchmarks/likelihood.py $(BENCH_FLAGS)
+# With --json name.json, each program writes its own: name-likelihood.json, name-objectives.json.
+bench: $(VENV)/.installed-bench ## time all beside its peers (BENCH=objectives BENCH_FLAGS="--help")
+	@set -e; for name in $(BENCH); do \
+	$(BIN)/python benchmarks/$$name.py $(patsubst %.json,%-$$name.json,$(BENCH_FLAGS)); done
 
 install: $(VENV)/.installed-dev ## install into .venv with the tools for development
 
@@ -68,3 +71,7 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt
 	$(call pip_install,[dev])
 	@touch $(VENV)/.installed $@
+
+$(VENV)/.installed-bench: $(VENV)/.created pyproject.toml constraints.txt
+	$(call pip_install,[bench])
+	@touch $(VENV)/.installed $(VENV)/.installed-dev $@

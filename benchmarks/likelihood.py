@@ -10,22 +10,21 @@ order, RankNet looks at pairs, `log_softmax` at one winner); they are what peopl
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import itertools
 import math
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from command import main
+from lists import Lists, few_of_many, five_grades, one_list, upper_tier
 from measure import (
     GIVES_MEMORY_BACK,
     Claim,
@@ -40,16 +39,14 @@ from measure import (
     extra_memory,
     figures,
     in_fresh_process,
-    machine,
     side_by_side,
 )
+from peers import list_mle, log_softmax, midpoint, rank_net, value_and_gradient
 from torch import Tensor
-from torch.nn.functional import softplus
 
 import tierrank as tr
 from tierrank.losses import pl_lower_bound
 from tierrank.plackett_luce import kernels
-from tierrank.plackett_luce.reference import midpoint_log_prob
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -59,10 +56,8 @@ MIDPOINT = "midpoint rule, T = 10,000"
 BUILD = "(Tiers.from_labels, once)"
 OWN_SCORES, SHARED_SCORES = "log_prob, rest unwritten, [1, N]", "log_prob, rest unwritten, [N]"
 
-ITEMS = 100_000  # in all the lists of a case
-MIDPOINT_ITEMS = 1_000  # of those, for the midpoint rule, which is linear in them
+MIDPOINT_ITEMS = 1_000  # of a case, for the midpoint rule, which is linear in them
 MOST_PAIRS = 10**9  # for RankNet; 1,000,000 items would make 10^12
-PAIRS_AT_ONCE = 2**19  # small enough for the cache, large enough to share between threads
 
 
 class Plan(NamedTuple):
@@ -97,74 +92,7 @@ QUICK = Plan(
 )
 
 
-# Data ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Lists of one length: labels and scores, [lists, length]. Higher labels are better."""
-
-    name: str
-    labels: Tensor
-    scores: Tensor  # float64
-
-    @cached_property
-    def tiers(self) -> tr.Tiers:
-        return self.build()
-
-    def build(self) -> tr.Tiers:
-        """The tiers of flat rows, ready for the likelihood."""
-        lists, length = self.labels.shape
-        lengths = torch.full((lists,), length)
-        tiers = tr.Tiers.from_labels(self.labels.reshape(-1), lengths=lengths)
-        tiers.layout()
-        return tiers
-
-    @property
-    def pairs(self) -> int:
-        return self.labels.numel() * self.labels.shape[1]
-
-    def first(self, lists: int) -> Lists:
-        return Lists(self.name, self.labels[:lists], self.scores[:lists])
-
-
-def five_grades(length: int) -> Lists:
-    """Standard normal scores, labels 0 to 4 at random."""
-    generator = torch.Generator().manual_seed(length)
-    shape = (max(1, ITEMS // length), length)
-    labels = torch.randint(5, shape, generator=generator)
-    scores = torch.randn(shape, generator=generator, dtype=torch.float64)
-    return Lists(f"{shape[0]:,} lists of {length:,}, five grades", labels, scores)
-
-
-def one_list(name: str, *sizes: int) -> Lists:
-    """Tiers of these sizes, best first; standard normal scores, rows in random order."""
-    generator = torch.Generator().manual_seed(sum(sizes))
-    grades = torch.arange(len(sizes)).flip(0).repeat_interleave(torch.tensor(sizes))
-    labels = grades[torch.randperm(len(grades), generator=generator)]
-    scores = torch.randn(len(grades), generator=generator, dtype=torch.float64)
-    return Lists(name, labels[None], scores[None])
-
-
-def upper_tier(size: int) -> Lists:
-    return one_list(f"One list: a tier of {size:,} over as many", size, size)
-
-
-def few_of_many(items: int) -> Lists:
-    name = f"One list of {items:,}: 500 items in three upper tiers"
-    return one_list(name, 50, 150, 300, items - 500)
-
-
 # Contenders ----------------------------------------------------------------------------------
-
-
-def value_and_gradient(
-    loss: Callable[[Tensor], Tensor], scores: Tensor, shape: Sequence[int]
-) -> Callable[[], object]:
-    """A call of loss(scores), of this shape, and of its gradient, all entries counting 1."""
-    leaf = scores.detach().clone().requires_grad_()
-    ones = scores.new_ones(shape)
-    return lambda: torch.autograd.grad(loss(leaf), leaf, ones)
 
 
 def exact(scores: Tensor, tiers: tr.Tiers, kernel: kernels.Choice) -> Callable[[], object]:
@@ -176,51 +104,6 @@ def exact(scores: Tensor, tiers: tr.Tiers, kernel: kernels.Choice) -> Callable[[
             return run()
 
     return with_kernel
-
-
-def list_mle(in_order: Tensor) -> Tensor:
-    """[lists] losses of scores [lists, length] that lie in their order, best first."""
-    flipped = in_order.flip(1)
-    return (flipped.logcumsumexp(1) - flipped).sum(1)
-
-
-def rank_net(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Loss and gradient over all pairs with different labels, a block of pairs at a time."""
-    lists, length = scores.shape
-    some_lists = max(1, PAIRS_AT_ONCE // length**2)
-    some_rows = max(1, PAIRS_AT_ONCE // length)
-    loss, gradient = scores.new_zeros(()), torch.zeros_like(scores)
-    for lo, row in itertools.product(range(0, lists, some_lists), range(0, length, some_rows)):
-        block, upper = slice(lo, lo + some_lists), slice(row, row + some_rows)
-        w = scores[block].detach().requires_grad_()
-        better = labels[block, upper, None] > labels[block, None, :]
-        lost = (softplus(w[:, None, :] - w[:, upper, None]) * better).sum()
-        gradient[block] += torch.autograd.grad(lost, w)[0]
-        loss += lost.detach()
-    return loss, gradient
-
-
-def tiers_of_scores(scores: Tensor, labels: Tensor) -> list[Tensor]:
-    """Tier by tier, best first, [lists, largest size]; −inf where a list has fewer items."""
-    order = labels.argsort(dim=1, descending=True, stable=True)
-    tiers, start = [], torch.zeros(len(labels), 1, dtype=torch.int64)
-    for grade in labels.unique().flip(0):
-        size = (labels == grade).sum(1, keepdim=True)
-        place = torch.arange(int(size.max()))
-        index = order.gather(1, (start + place).clamp(max=labels.shape[1] - 1))
-        tiers.append(torch.where(place < size, scores.gather(1, index), -torch.inf))
-        start = start + size
-    return tiers
-
-
-def midpoint(scores: Tensor, labels: Tensor) -> Tensor:
-    """[lists] log-probabilities by the rule of Ma et al. (2021), with their T and c."""
-    return midpoint_log_prob(tiers_of_scores(scores, labels), intervals=10_000, c=5.0)
-
-
-def log_softmax(scores: Tensor) -> Callable[[], object]:
-    """Over the last dimension."""
-    return value_and_gradient(lambda w: w.log_softmax(-1), scores, scores.shape)
 
 
 def contenders(lists: Lists, dtype: torch.dtype) -> dict[str, Task]:
@@ -589,24 +472,11 @@ def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
     return claims
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Time the likelihood of tiers beside its peers.")
-    parser.add_argument("--quick", action="store_true", help="fewer cases, fewer rounds")
-    parser.add_argument("--threads", type=int, help="threads for all (default: torch's choice)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
-    parser.add_argument("--markdown", action="store_true", help="tables to paste")
-    chosen = parser.parse_args()
-    if chosen.threads:
-        os.environ["OMP_NUM_THREADS"] = str(chosen.threads)  # for fresh processes
-        torch.set_num_threads(chosen.threads)
-    progress = Progress()
-    report = Report(chosen.markdown, progress)
-    about = machine(torch.get_num_threads(), ["torch", "numba", "numpy", "tierrank"])
-    report.add(Table("Machine", [Column("what"), Column("which")], list(about.items())))
-    claims = run(QUICK if chosen.quick else FULL, report, progress)
-    if chosen.json:
-        report.save(chosen.json, machine=about, claims=[claim.raw() for claim in claims])
-
-
 if __name__ == "__main__":
-    main()
+    main(
+        "Time the likelihood of tiers beside its peers.",
+        ["torch", "numba", "numpy", "tierrank"],
+        run,
+        full=FULL,
+        quick=QUICK,
+    )

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import tierrank
 from tierrank.cli import app
+from tierrank.losses import OBJECTIVES
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -92,3 +93,26 @@ def test_help_names_the_commands_and_their_options():
 def test_without_a_command_the_help_is_shown():
     _, text = run()
     assert "demo" in text
+
+
+def test_the_objectives_are_listed_by_family():
+    code, text = run("objectives")
+    assert code == 0
+    for name, entry in OBJECTIVES.items():
+        assert f" {name} " in text
+        assert entry.summary in text
+    for family in ("likelihood", "listwise", "pairwise", "ordered partition"):
+        assert f" {family} " in text
+
+
+def test_an_objective_is_explained():
+    code, text = run("objectives", "PL_TopK")
+    assert code == 0
+    assert "pl-topk: tierrank.losses.pl_top_k(scores, tiers, k=10, weights=None" in text
+    assert "Minus the log-probability of the first k places alone" in text
+
+
+def test_an_unknown_objective_is_met_with_the_nearest():
+    code, text = run("objectives", "rank-nte")
+    assert code == 2
+    assert "there is no objective 'rank-nte'; did you mean 'ranknet'?" in text

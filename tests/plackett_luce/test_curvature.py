@@ -55,14 +55,15 @@ FORMS = {
 each_form = pytest.mark.parametrize("form", FORMS)
 
 
-def hessian_by_autograd(scores, tiers, weights):
+def hessian_by_autograd(scores, tiers, weights, tier_weights):
     """[numbers, numbers] of Σ weight · log P, over the flattened scores that are not NaN."""
     there = ~torch.isnan(scores.reshape(-1))
 
     def total(real):
         flat = scores.reshape(-1).clone()
         flat[there] = real
-        return (weights * tr.log_prob(flat.reshape(scores.shape), tiers)).sum()
+        value = tr.log_prob(flat.reshape(scores.shape), tiers, tier_weights=tier_weights)
+        return (weights * value).sum()
 
     return torch.autograd.functional.hessian(total, scores.reshape(-1)[there]), there
 
@@ -73,12 +74,15 @@ def hessian_by_autograd(scores, tiers, weights):
 def test_diagonal_and_products_are_those_of_the_hessian(kernel, form, weighted):
     scores, tiers = FORMS[form]()
     scores = torch.from_numpy(scores)
-    weights = torch.linspace(0.0, 3.0, len(tiers), dtype=torch.float64) if weighted else None
+    weights, tier_weights = torch.ones(len(tiers)), None
+    if weighted:
+        weights = torch.linspace(0.0, 3.0, len(tiers), dtype=torch.float64)
+        tier_weights = torch.linspace(2.0, 0.0, len(tiers.tier_sizes), dtype=torch.float64)
     # what a list names is subtracted from sums over all items, which costs digits
     tolerance = 1e-9 if "thin" in form else 1e-12
     with computing(kernel):
-        curvature = tr.Curvature(scores, tiers, weights)
-        hessian, there = hessian_by_autograd(scores, tiers, 1.0 if weights is None else weights)
+        curvature = tr.Curvature(scores, tiers, weights if weighted else None, tier_weights)
+        hessian, there = hessian_by_autograd(scores, tiers, weights, tier_weights)
         diagonal = curvature.diagonal()
         assert diagonal.shape == scores.shape
         expected = torch.zeros(len(there), dtype=torch.float64)

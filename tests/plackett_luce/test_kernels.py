@@ -79,17 +79,27 @@ def problem(seed, **shape):
     return torch.from_numpy(scores), torch.from_numpy(bottom), layout
 
 
-def everything(scores, bottom, layout):
+NO_WEIGHTS = torch.empty(0, dtype=torch.float64)
+
+
+def some_weights(layout, seed=0):
+    """Tier weights for a layout, one in four of them 0."""
+    rng = np.random.default_rng(seed)
+    number = len(layout[2]) - 1
+    return torch.from_numpy(3 * rng.random(number) * (rng.random(number) < 0.75))
+
+
+def everything(scores, bottom, layout, weights=NO_WEIGHTS):
     """Value (twice), two gradients, a Hessian product of two parts, a diagonal of two parts."""
     generator = torch.Generator().manual_seed(0)
     vector, below = (
         torch.randn(len(part), generator=generator).to(scores) for part in (scores, bottom)
     )
     return [
-        operators.log_prob(scores, bottom, *layout, False)[0],
-        *operators.log_prob(scores, bottom, *layout, True),
-        *operators.curvature_product(scores, bottom, *layout, vector, below),
-        *operators.curvature_diagonal(scores, bottom, layout),
+        operators.log_prob(scores, bottom, *layout, weights, False)[0],
+        *operators.log_prob(scores, bottom, *layout, weights, True),
+        *operators.curvature_product(scores, bottom, *layout, weights, vector, below),
+        *operators.curvature_diagonal(scores, bottom, layout, weights),
     ]
 
 
@@ -114,10 +124,11 @@ SHAPES = st.sampled_from(
 )
 
 
-@given(seed=st.integers(0, 10**6), shape=SHAPES)
+@given(seed=st.integers(0, 10**6), shape=SHAPES, weighted=st.booleans())
 @settings(max_examples=40)
-def test_both_kernels_agree(seed, shape):
-    given_ = problem(seed, **shape)
+def test_both_kernels_agree(seed, shape, weighted):
+    scores, bottom, layout = problem(seed, **shape)
+    given_ = scores, bottom, layout, some_weights(layout, seed) if weighted else NO_WEIGHTS
     with computing("compiled"):
         compiled = everything(*given_)
     with computing("plain"):
@@ -125,11 +136,12 @@ def test_both_kernels_agree(seed, shape):
     assert_same(compiled, in_torch, value=1e-13, gradient=1e-11, product=1e-9)
 
 
-@given(seed=st.integers(0, 10**6), shape=SHAPES)
+@given(seed=st.integers(0, 10**6), shape=SHAPES, weighted=st.booleans())
 @settings(max_examples=10)
-def test_both_kernels_agree_in_single_precision(seed, shape):
+def test_both_kernels_agree_in_single_precision(seed, shape, weighted):
     scores, bottom, layout = problem(seed, **shape)
-    given_ = scores.float(), bottom.float(), layout
+    weights = some_weights(layout, seed) if weighted else NO_WEIGHTS
+    given_ = scores.float(), bottom.float(), layout, weights
     with computing("compiled"):
         compiled = everything(*given_)
     with computing("plain"):
@@ -152,8 +164,8 @@ def test_every_list_is_its_own_problem(kernel, dtype):
         torch.cat([lists, lists[1:] + lists[-1]]),
     )
     with computing(kernel):
-        value, gradient, _ = operators.log_prob(scores, bottom, *layout, True)
-        values, gradients, _ = operators.log_prob(*twice, *layout_twice, True)
+        value, gradient, _ = operators.log_prob(scores, bottom, *layout, NO_WEIGHTS, True)
+        values, gradients, _ = operators.log_prob(*twice, *layout_twice, NO_WEIGHTS, True)
     torch.testing.assert_close(values, torch.cat([value, value]), rtol=1e-14, atol=1e-14)
     torch.testing.assert_close(gradients, torch.cat([gradient, gradient]), rtol=1e-14, atol=1e-14)
 
@@ -203,8 +215,10 @@ each_large = pytest.mark.parametrize("make", LARGE, ids=[make.__name__ for make 
 
 
 @each_large
-def test_both_kernels_agree_on_large_problems(make):
-    given_ = make()
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_both_kernels_agree_on_large_problems(make, weighted):
+    scores, bottom, layout = make()
+    given_ = scores, bottom, layout, some_weights(layout) if weighted else NO_WEIGHTS
     with computing("compiled"):
         compiled = everything(*given_)
     with computing("plain"):
@@ -216,7 +230,7 @@ def test_both_kernels_agree_on_large_problems(make):
 @each_dtype
 def test_the_number_of_threads_does_not_change_a_bit(make, dtype):
     scores, bottom, layout = make()
-    given_ = scores.to(dtype), bottom.to(dtype), layout
+    given_ = scores.to(dtype), bottom.to(dtype), layout, some_weights(layout)
     threads = torch.get_num_threads()
     try:
         results = []
@@ -253,7 +267,7 @@ def test_the_work_of_large_problems_is_shared_out(monkeypatch):
         with using("compiled"):
             for make in LARGE:
                 scores, bottom, layout = make()
-                operators.log_prob(scores, bottom, *layout, True)
+                operators.log_prob(scores, bottom, *layout, NO_WEIGHTS, True)
     finally:
         torch.set_num_threads(threads)
     for ranges, units in calls:

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,40 +20,45 @@ TIERS = tr.Tiers.from_labels(LABELS, lengths=LENGTHS)
 LAYOUT = TIERS.layout()[1:]
 BOTTOM = torch.linspace(-2, 2, len(TIERS), dtype=torch.float64)
 NOTHING = torch.full_like(BOTTOM, -torch.inf)
+NO_WEIGHTS = torch.empty(0, dtype=torch.float64)
+WEIGHTS = torch.linspace(0, 2, len(LAYOUT[2]) - 1, dtype=torch.float64)  # of the upper tiers
+each_weighting = pytest.mark.parametrize("weights", [NO_WEIGHTS, WEIGHTS], ids=["", "weighted"])
 
 
 # The operators themselves ----------------------------------------------------------------------
 
 
-def arguments(dtype, bottom, requires_grad):
+def arguments(dtype, bottom, requires_grad, weights=NO_WEIGHTS):
     scores = torch.from_numpy(SCORES).to(dtype).requires_grad_(requires_grad)
     bottom = bottom.to(dtype).clone()
     if requires_grad and bottom.isfinite().all():
         bottom.requires_grad_()
-    return scores, bottom, *LAYOUT
+    return scores, bottom, *LAYOUT, weights
 
 
 @each_kernel
 @each_dtype
+@each_weighting
 @pytest.mark.parametrize("bottom", [NOTHING, BOTTOM], ids=["nothing below", "a rest below"])
 @pytest.mark.parametrize("requires_grad", [False, True], ids=["value", "gradient"])
-def test_the_likelihood_passes_the_checks_of_torch(kernel, dtype, bottom, requires_grad):
+def test_the_likelihood_passes_the_checks_of_torch(kernel, dtype, weights, bottom, requires_grad):
     with computing(kernel):
-        given = (*arguments(dtype, bottom, requires_grad), requires_grad)
+        given = (*arguments(dtype, bottom, requires_grad, weights), requires_grad)
         checked = torch.library.opcheck(torch.ops.tierrank.log_prob.default, given)
     assert set(checked.values()) == {"SUCCESS"}
 
 
 @each_kernel
 @each_dtype
+@each_weighting
 @pytest.mark.parametrize("requires_grad", [False, True], ids=["value", "gradient"])
-def test_the_curvature_passes_the_checks_of_torch(kernel, dtype, requires_grad):
+def test_the_curvature_passes_the_checks_of_torch(kernel, dtype, weights, requires_grad):
     generator = torch.Generator().manual_seed(0)
     vector = torch.randn(len(SCORES), dtype=dtype, generator=generator)
     below = torch.randn(len(TIERS), dtype=dtype, generator=generator)
     # differentiable in the vectors only
     given = (
-        *arguments(dtype, BOTTOM, False),
+        *arguments(dtype, BOTTOM, False, weights),
         *(v.requires_grad_(requires_grad) for v in (vector, below)),
     )
     with computing(kernel):
@@ -61,11 +67,12 @@ def test_the_curvature_passes_the_checks_of_torch(kernel, dtype, requires_grad):
 
 
 @each_kernel
-def test_the_likelihood_is_differentiable_in_what_stands_below(kernel):
-    scores, bottom, *layout = arguments(torch.float64, BOTTOM, True)
+@each_weighting
+def test_the_likelihood_is_differentiable_in_what_stands_below(kernel, weights):
+    scores, bottom, *rest = arguments(torch.float64, BOTTOM, True, weights)
 
     def value(scores, bottom):
-        return operators.log_prob(scores, bottom, *layout, True)[0]
+        return operators.log_prob(scores, bottom, *rest, True)[0]
 
     with computing(kernel):
         assert torch.autograd.gradcheck(value, (scores, bottom))
@@ -178,11 +185,37 @@ def test_every_form_of_scores_can_be_compiled(tiers, shape, fullgraph):
 def test_a_compiled_model_still_refuses_scores_that_are_not_finite():
     torch.compiler.reset()
     compiled = torch.compile(lambda w: tr.log_prob(w, TIERS), fullgraph=True, backend="aot_eager")
-    scores = torch.from_numpy(SCORES)
+    scores = torch.from_numpy(SCORES).clone()
     compiled(scores)
     scores[LENGTHS[0]] = torch.nan
     with pytest.raises(ValueError, match=f"in list 1 the one at row {LENGTHS[0]} is nan"):
         compiled(scores)
+
+
+WRITTEN = torch.linspace(0, 2, len(TIERS.tier_offsets) - 1)  # a weight for every written tier
+
+
+def weighted_log_prob(scores, weights):
+    return tr.log_prob(scores, TIERS, tier_weights=weights)
+
+
+def test_weights_of_tiers_can_be_compiled():
+    torch.compiler.reset()
+    compiled = torch.compile(weighted_log_prob, fullgraph=True, backend="aot_eager")
+    scores = torch.from_numpy(SCORES)
+    for weights in (WRITTEN, WRITTEN.flip(0)):
+        ours, expected = (
+            value_and_gradient(partial(function, weights=weights), scores)
+            for function in (compiled, weighted_log_prob)
+        )
+        torch.testing.assert_close(ours, expected)
+
+
+def test_a_compiled_model_still_refuses_weights_of_tiers_that_are_not_finite():
+    torch.compiler.reset()
+    compiled = torch.compile(weighted_log_prob, fullgraph=True, backend="aot_eager")
+    with pytest.raises(ValueError, match="tier weights must be finite"):
+        compiled(torch.from_numpy(SCORES), torch.full_like(WRITTEN, torch.nan))
 
 
 def test_autocast_computes_the_model_in_half_and_the_likelihood_in_single():
@@ -292,7 +325,8 @@ class TestAfterAFork:
 
     def test_the_kernel_has_threads_of_its_own(self):
         scores, tiers = large(4)
-        given = scores, scores.new_full((len(tiers),), -torch.inf), *tiers.layout()[1:]
+        nothing = scores.new_full((len(tiers),), -torch.inf)
+        given = scores, nothing, *tiers.layout()[1:], NO_WEIGHTS
 
         def work():  # the operator alone: torch's own threads do not survive a fork
             return operators.log_prob(*given, True)

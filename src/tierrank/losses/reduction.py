@@ -7,9 +7,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from tierrank.plackett_luce.inputs import list_weights
+from tierrank.plackett_luce.inputs import Scores, list_weights
 
 Reduction = Literal["mean", "sum", "none"]
+
+
+def finish(given: Scores, losses: Tensor, weights: Any, reduction: Reduction) -> Any:
+    """What every objective ends with: [lists] losses, reduced, and of the scores' kind."""
+    return given.same_kind(reduce(losses.to(given.values.dtype), weights, reduction))
 
 
 def reduce(losses: Tensor, weights: Any, reduction: Reduction) -> Tensor:

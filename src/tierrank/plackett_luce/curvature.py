@@ -10,11 +10,12 @@ from torch import Tensor
 from tierrank.plackett_luce import operators
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores, list_weights
+from tierrank.plackett_luce.tier_weights import upper_tier_weights
 from tierrank.tiers import Tiers
 
 
 class Curvature:
-    """The Hessian of Σ_l weight_l · log P(list l) in the scores, never written out.
+    """The Hessian of Σ_l weight_l · log_prob_l in the scores, never written out.
 
     It is negative semidefinite: minus it is the observed information, and a boosting hessian.
 
@@ -24,6 +25,8 @@ class Curvature:
         as in `log_prob`
     weights
         [lists], all 1 if not given
+    tier_weights
+        [written tiers] as in `log_prob`, all 1 if not given
 
     Examples
     --------
@@ -35,19 +38,24 @@ class Curvature:
     array([-0.22222222,  0.11111111,  0.11111111])
     """
 
-    def __init__(self, scores: Any, tiers: Tiers, weights: Any = None) -> None:
+    def __init__(
+        self, scores: Any, tiers: Tiers, weights: Any = None, tier_weights: Any = None
+    ) -> None:
         self._given = Scores(scores)
         self._values = self._given.values.detach()
         self._lists = FlatLists(self._values, tiers)
         self._lists.check_finite()
+        self._tier_weights = upper_tier_weights(tier_weights, tiers, self._lists.own)
         if self._lists.rest is not None:
-            _, _, self._bottom_gradient = self._lists.log_prob(with_gradient=True)
+            _, _, self._bottom_gradient = self._lists.log_prob(True, self._tier_weights)
         self._weights = list_weights(weights, self._lists.bottom)
 
     def diagonal(self) -> Any:
         """The diagonal, in the shape of the scores; never positive."""
         lists, rest = self._lists, self._lists.rest
-        own, bottom = operators.curvature_diagonal(lists.rows, lists.bottom, lists.layout)
+        own, bottom = operators.curvature_diagonal(
+            lists.rows, lists.bottom, lists.layout, self._tier_weights
+        )
         diagonal = self._to_scores(own)
         if rest is not None:
             # the bottom is an lse over the rest: with softmax s, ∂ = s and ∂² = s (1 − s)
@@ -69,7 +77,7 @@ class Curvature:
         rows = flat if lists.gather is None else flat.index_select(0, lists.gather)
         mean = torch.zeros_like(lists.bottom) if rest is None else rest.mean(flat.to(rest.worth))
         own, bottom = operators.curvature_product(
-            lists.rows, lists.bottom, *lists.layout, rows, mean.to(lists.bottom)
+            lists.rows, lists.bottom, *lists.layout, self._tier_weights, rows, mean.to(lists.bottom)
         )
         product = self._to_scores(own)
         if rest is not None:

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores, check_finite
+from tierrank.plackett_luce.tier_weights import upper_tier_weights
 from tierrank.tiers import Tiers
 
 
-def log_prob(scores: Any, tiers: Tiers) -> Any:
+def log_prob(scores: Any, tiers: Tiers, *, tier_weights: Any = None) -> Any:
     r"""Exact log-probability of every list's tiers under the Plackett-Luce model.
 
     Summed over all orders inside the tiers, as if each had been observed:
@@ -21,6 +22,10 @@ def log_prob(scores: Any, tiers: Tiers) -> Any:
     .. math:: \log P(S_1 > \dots > S_M) = \sum_{m<M} \log P(S_m > S_{m+1} \cup \dots \cup S_M)
 
     Each term is one integral, computed to rounding in time linear in the tier (`quadrature`).
+    With tier weights α, constants, the terms count more or less, and the sum is no longer the
+    log of a probability:
+
+    .. math:: \sum_{m<M} \alpha_m \log P(S_m > S_{m+1} \cup \dots \cup S_M)
 
     Parameters
     ----------
@@ -31,6 +36,11 @@ def log_prob(scores: Any, tiers: Tiers) -> Any:
         given back, in float32. What stands in padding is never looked at.
     tiers
         the lists, on the same device
+    tier_weights
+        ``[len(tiers.tier_sizes)]`` an α for every written tier, by list, best first; torch or
+        numpy, finite and not negative, all 1 if not given. The last tier of a list has no term,
+        so its weight has no effect. (Where a catalogue's rest is the last tier, it is not
+        written: then it has no weight, and those of all written tiers count.)
 
     Returns
     -------
@@ -41,7 +51,8 @@ def log_prob(scores: Any, tiers: Tiers) -> Any:
     Raises
     ------
     ValueError
-        a score of a list is NaN or infinite, or the scores have the wrong shape
+        a score of a list is NaN or infinite, a tier weight is that or negative, or one of them
+        has the wrong shape
 
     Examples
     --------
@@ -49,11 +60,15 @@ def log_prob(scores: Any, tiers: Tiers) -> Any:
     >>> tiers = tr.Tiers.from_labels([2, 1, 1, 0])
     >>> tr.log_prob(np.zeros(4), tiers)  # one of 12 equally probable ways to split four
     array([-2.48490665])
+    >>> tr.log_prob(np.zeros(4), tiers, tier_weights=[1, 0, 0])  # only who is first: log 1/4
+    array([-1.38629436])
     """
     given = Scores(scores)
     values = given.values
     differentiated = torch.is_grad_enabled() and values.requires_grad
-    return given.same_kind(FlatLists(values, tiers).log_prob(differentiated)[0])
+    lists = FlatLists(values, tiers)
+    weights = upper_tier_weights(tier_weights, tiers, lists.own)
+    return given.same_kind(lists.log_prob(differentiated, weights)[0])
 
 
 def log_prob_above(scores: Any, above: Any, below: Any) -> Any:

@@ -35,16 +35,18 @@ class NonFiniteScore(ValueError):
 
 # `torch.library.custom_op` would say the same in fewer words, but its first call imports
 # torch._dynamo, which takes longer than all the rest of a first call.
-_LAYOUT = "Tensor row_offsets, Tensor order, Tensor tier_offsets, Tensor list_offsets"
+_LISTS = (
+    "Tensor scores, Tensor bottom, Tensor row_offsets, Tensor order, Tensor tier_offsets,"
+    " Tensor list_offsets, Tensor tier_weights"
+)
 torch.library.define(
     "tierrank::log_prob",
-    f"(Tensor scores, Tensor bottom, {_LAYOUT}, bool with_gradient) -> (Tensor, Tensor, Tensor)",
+    f"({_LISTS}, bool with_gradient) -> (Tensor, Tensor, Tensor)",
     tags=torch.Tag.pt2_compliant_tag,
 )
 torch.library.define(
     "tierrank::curvature_product",
-    f"(Tensor scores, Tensor bottom, {_LAYOUT}, Tensor vector, Tensor bottom_vector)"
-    " -> (Tensor, Tensor)",
+    f"({_LISTS}, Tensor vector, Tensor bottom_vector) -> (Tensor, Tensor)",
     tags=torch.Tag.pt2_compliant_tag,
 )
 torch.library.define(
@@ -64,18 +66,21 @@ scale_lists: Callable[..., Tensor] = torch.ops.tierrank.scale_lists.default
 @torch.library.impl("tierrank::log_prob", "CompositeExplicitAutograd")
 def _log_prob(
     scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
-    list_offsets: Tensor, with_gradient: bool,
+    list_offsets: Tensor, tier_weights: Tensor, with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """[lists] log-probabilities, and their gradients in scores [rows] and bottom [lists].
 
     The arguments after `bottom` are `Layout`'s. `bottom` is the lse of what stands below every
-    row of a list, −inf for nothing, and may be of a wider float than the scores. Without
-    `with_gradient` the last two are empty.
+    row of a list, −inf for nothing, and may be of a wider float than the scores. `tier_weights`
+    [upper tiers] multiply the tiers' terms and are constants; an empty tensor says that all are
+    1. Without `with_gradient` the last two results are empty.
     """
     layout = (row_offsets, order, tier_offsets, list_offsets)
     kernel = kernel_for(scores.device)
-    result = kernel.log_prob_and_gradient(scores, bottom, layout, with_gradient)
+    result = kernel.log_prob_and_gradient(scores, bottom, layout, tier_weights, with_gradient)
     if result[0].isnan().any():
+        if not tier_weights.isfinite().all():  # checked before, but not inside torch.compile
+            raise ValueError("tier weights must be finite and not negative, but one is not finite")
         raise NonFiniteScore.find(scores, row_offsets)
     return result  # type: ignore[no-any-return]
 
@@ -83,7 +88,7 @@ def _log_prob(
 @torch.library.register_fake("tierrank::log_prob")
 def _log_prob_shapes(
     scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
-    list_offsets: Tensor, with_gradient: bool,
+    list_offsets: Tensor, tier_weights: Tensor, with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     value = scores.new_empty(bottom.shape)
     if with_gradient:
@@ -114,7 +119,7 @@ def _log_prob_backward(
         second = curvature_product(scores, bottom, row_offsets, *rest, vector, bottom_vector)
         to_scores = second[0] if to_scores is None else to_scores + second[0]
         to_bottom = second[1] if to_bottom is None else to_bottom + second[1]
-    return to_scores, to_bottom, None, None, None, None, None
+    return to_scores, to_bottom, *(None,) * 6
 
 
 torch.library.register_autograd(
@@ -125,18 +130,18 @@ torch.library.register_autograd(
 @torch.library.impl("tierrank::curvature_product", "CompositeExplicitAutograd")
 def _curvature_product(
     scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
-    list_offsets: Tensor, vector: Tensor, bottom_vector: Tensor,
+    list_offsets: Tensor, tier_weights: Tensor, vector: Tensor, bottom_vector: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Every list's Hessian times its part of (vector [rows], bottom_vector [lists])."""
     layout = (row_offsets, order, tier_offsets, list_offsets)
     kernel = kernel_for(scores.device)
-    return kernel.curvature_product(scores, bottom, layout, vector, bottom_vector)  # type: ignore[no-any-return]
+    return kernel.curvature_product(scores, bottom, layout, tier_weights, vector, bottom_vector)  # type: ignore[no-any-return]
 
 
 @torch.library.register_fake("tierrank::curvature_product")
 def _curvature_product_shapes(
     scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
-    list_offsets: Tensor, vector: Tensor, bottom_vector: Tensor,
+    list_offsets: Tensor, tier_weights: Tensor, vector: Tensor, bottom_vector: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     return torch.empty_like(scores), torch.empty_like(bottom)
 
@@ -153,7 +158,7 @@ def _curvature_backward(ctx: Any, by_rows: Tensor, by_bottom: Tensor) -> tuple[T
         )
     # H is symmetric
     *problem, _, _ = ctx.saved_tensors
-    return *(None,) * 6, *curvature_product(*problem, by_rows, by_bottom)
+    return *(None,) * 7, *curvature_product(*problem, by_rows, by_bottom)
 
 
 torch.library.register_autograd(
@@ -162,10 +167,11 @@ torch.library.register_autograd(
 
 
 def curvature_diagonal(
-    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...]
+    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...], tier_weights: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The diagonal of every list's Hessian: in scores [rows] and in bottom [lists]."""
-    return kernel_for(scores.device).curvature_product(scores, bottom, layout, None, None)  # type: ignore[no-any-return]
+    kernel = kernel_for(scores.device)
+    return kernel.curvature_product(scores, bottom, layout, tier_weights, None, None)  # type: ignore[no-any-return]
 
 
 @torch.library.impl("tierrank::scale_lists", "CompositeExplicitAutograd")

@@ -24,6 +24,7 @@ class Parts(NamedTuple):
     rest: bool = False
     names: tuple[Any, ...] | None = None
     keys: AnyArray | None = None
+    labels: AnyArray | None = None
     device: torch.device = torch.device("cpu")
 
 

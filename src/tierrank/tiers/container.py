@@ -17,8 +17,16 @@ from tierrank.tiers.labels import parts_from_labels
 from tierrank.tiers.layout import Layout, layout_of
 from tierrank.tiers.positives import parts_from_positives
 from tierrank.tiers.preferences import parts_from_preferences
+from tierrank.tiers.ragged import ranges, repeat
 from tierrank.tiers.rankings import parts_from_rankings
-from tierrank.tiers.selection import concatenate, list_numbers, rows_of, select, without_ties
+from tierrank.tiers.selection import (
+    concatenate,
+    first_places,
+    list_numbers,
+    rows_of,
+    select,
+    without_ties,
+)
 from tierrank.tiers.validation import check_fields, same_tiers
 
 
@@ -58,6 +66,8 @@ class Tiers:
         [n_items] names of the catalogue's items; None if they are just 0 .. n_items - 1
     keys
         [lists] the qid of each list, if there were any (a read-only numpy array)
+    labels
+        [tiers] the label of every written tier, in float64, if there were any
     """
 
     items: Tensor
@@ -68,6 +78,7 @@ class Tiers:
     rest: bool = False
     names: tuple[Any, ...] | None = None
     keys: AnyArray | None = None
+    labels: Tensor | None = None
     _layouts: dict[bool, Layout] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -227,6 +238,8 @@ class Tiers:
         device = fields.pop("device")
         for name in ("items", "tier_offsets", "list_offsets"):
             fields[name] = torch.from_numpy(fields[name].astype(np.int64, copy=False))
+        if fields["labels"] is not None:
+            fields["labels"] = torch.from_numpy(fields["labels"])
         return cls(**fields).to(device)
 
     def __len__(self) -> int:
@@ -255,6 +268,18 @@ class Tiers:
         """[tiers] number of items in every written tier."""
         return self.tier_offsets.diff()
 
+    @property
+    def grades(self) -> Tensor:
+        """[tiers] how good every written tier is: its label, or else how many tiers are below.
+
+        The rest of a catalogue has grade 0.
+        """
+        if self.labels is not None:
+            return self.labels
+        sizes = self.list_offsets.diff()
+        place = ranges(torch.zeros_like(sizes), sizes)
+        return (repeat(self.n_tiers, sizes) - 1 - place).to(torch.float64)
+
     def __getitem__(self, selection: Any) -> Tiers:
         return select(self, list_numbers(selection, len(self), self.device))
 
@@ -282,6 +307,7 @@ class Tiers:
             items=self.items.to(device),
             tier_offsets=self.tier_offsets.to(device),
             list_offsets=self.list_offsets.to(device),
+            labels=None if self.labels is None else self.labels.to(device),
         )
 
     def break_ties(
@@ -304,6 +330,19 @@ class Tiers:
         [[1, 2, 0]]
         """
         return without_ties(self, at_random, generator)
+
+    def top(self, k: int) -> Tiers:
+        """Give lists of which only the first k places are known, with all else in one last tier.
+
+        A tier that begins within the first k places is kept whole. The last tier's label, if
+        there are labels, is the best of those it takes in.
+
+        Examples
+        --------
+        >>> Tiers.from_labels([5, 4, 3, 3, 2, 1]).top(3).to_rankings()
+        [[0, 1, (2, 3), (4, 5)]]
+        """
+        return first_places(self, k)
 
     def to_labels(self) -> Tensor:
         """Give labels that lead back here: in the scores' shape, higher is better, last tier 0.
@@ -343,7 +382,7 @@ class Tiers:
         return self._layouts[per_list]
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same; the order inside a tier does not matter, nor the device."""
+        """Whether both say the same: the same order, whatever the labels, and on any device."""
         return same_tiers(self, other) if isinstance(other, Tiers) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]

@@ -108,6 +108,7 @@ def _sort_into_tiers(
         items=order if entries is None else entries[order],
         tier_offsets=np.append(starts, len(key)),
         list_offsets=offsets(tiers_per_list),
+        labels=values[order[starts]].astype(np.float64),
     )
 
 

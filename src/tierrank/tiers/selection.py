@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,7 @@ def select(tiers: Tiers, lists: Tensor) -> Tiers:
         list_offsets=offsets(n_tiers),
         score_shape=score_shape,
         keys=None if tiers.keys is None else tiers.keys[lists.cpu().numpy()],
+        labels=None if tiers.labels is None else tiers.labels[chosen],
     )
 
 
@@ -136,6 +138,7 @@ def concatenate(parts: list[Tiers]) -> Tiers:
         list_offsets=_joined_offsets([part.list_offsets for part in parts]),
         score_shape=score_shape,
         keys=_joined_keys([part.keys for part in parts]),
+        labels=_joined_labels([part.labels for part in parts]),
     )
 
 
@@ -152,6 +155,11 @@ def _joined(tensors: list[Tensor], heights: list[int]) -> Tensor:
 def _joined_offsets(borders: list[Tensor]) -> Tensor:
     inner = _joined([b[1:] for b in borders], [int(b[-1]) for b in borders])
     return torch.nn.functional.pad(inner, (1, 0))
+
+
+def _joined_labels(labels: list[Tensor | None]) -> Tensor | None:
+    known = [part for part in labels if part is not None]
+    return torch.cat(known) if len(known) == len(labels) else None
 
 
 def _joined_keys(keys: list[AnyArray | None]) -> AnyArray | None:
@@ -218,4 +226,36 @@ def without_ties(tiers: Tiers, at_random: bool, generator: torch.Generator | int
         items=items,
         tier_offsets=torch.arange(len(items) + 1, device=device),
         list_offsets=tiers.tier_offsets[tiers.list_offsets],
+        labels=None if tiers.labels is None else repeat(tiers.labels, tiers.tier_sizes),
     )
+
+
+def first_places(tiers: Tiers, k: int) -> Tiers:
+    """The tiers that begin within the first k places; all below them in one last tier."""
+    if operator.index(k) < 1:
+        raise ValueError(f"the first k places are at least 1, not {k}.")
+    sizes, per_list = tiers.tier_sizes, tiers.list_offsets.diff()
+    list_of = range_numbers(per_list)
+    above = tiers.tier_offsets[:-1] - tiers.tier_offsets[tiers.list_offsets[:-1]][list_of]
+    if tiers.rest:  # what is no longer written belongs to the rest
+        kept = above < k
+        items = tiers.items[repeat(kept, sizes)]
+    else:  # the first tier beyond k takes in all that follow it
+        kept = (above < k) | (above - torch.roll(sizes, 1) < k)
+        items = tiers.items
+    per_list = torch.zeros_like(per_list).index_add_(
+        0, list_of[kept], torch.ones_like(list_of[kept])
+    )
+    starts = tiers.tier_offsets[:-1][kept]
+    return replace(
+        tiers,
+        items=items,
+        tier_offsets=offsets(sizes[kept]) if tiers.rest else _ending(starts, len(items)),
+        list_offsets=offsets(per_list),
+        labels=None if tiers.labels is None else tiers.labels[kept],
+    )
+
+
+def _ending(starts: Tensor, end: int) -> Tensor:
+    """Borders of ranges that begin here, follow each other, and stop at the end."""
+    return torch.cat([starts, starts.new_full((1,), end)])

@@ -35,6 +35,11 @@ def check_fields(tiers: Tiers) -> None:
     n_lists = len(list_offsets) - 1
     if tiers.keys is not None and len(tiers.keys) != n_lists:
         raise ValueError(f"there are {len(tiers.keys)} keys for {n_lists} lists.")
+    if tiers.labels is not None and tiers.labels.shape != (len(tier_offsets) - 1,):
+        raise ValueError(
+            f"there are {len(tier_offsets) - 1} tiers, but labels of shape "
+            f"{tuple(tiers.labels.shape)}: give one a tier."
+        )
     _check_kind(tiers, n_lists)
 
 

@@ -42,6 +42,11 @@ def kernel_for(device: torch.device) -> ModuleType:
     return _compiled() if choice == "compiled" else _compiled_if_it_loads()
 
 
+def compiled_for(device: torch.device) -> bool:
+    """Whether compiled code computes for scores on this device."""
+    return kernel_for(device) is not _plain()
+
+
 def _plain() -> ModuleType:
     from tierrank.plackett_luce.kernels import plain
 

@@ -210,11 +210,38 @@ def scratch_items(tier_offsets, lo, hi, nodes, itemsize):
 
 
 @jit()
+def without_weight(tier_weights, j):
+    """Whether tier j counts nothing, so that it need not be integrated."""
+    return len(tier_weights) > 0 and tier_weights[j] == 0.0
+
+
+@jit()
+def weigh_tiers(tier_weights, order, tier_offsets, lo, hi, term, pull, by_row):
+    """Multiply what the tiers lo:hi gave by their weights; no weights are all 1.
+
+    `term` and `pull` have a number a tier, `by_row` one a row, or is empty. Whatever the later
+    stages make of these is linear in them.
+    """
+    if len(tier_weights) == 0:
+        return
+    for j in range(lo, hi):
+        weight = tier_weights[j]
+        term[j] *= weight
+        pull[j] *= weight
+        if len(by_row):
+            for row in order[tier_offsets[j] : tier_offsets[j + 1]]:
+                by_row[row] *= weight
+
+
+@jit()
 def integrate_tiers(
-    scores, order, tier_offsets, below_max, below_log, lo, hi, rule, points, log_weights,
-    term, pull, gradient,
+    scores, order, tier_offsets, tier_weights, below_max, below_log, lo, hi, rule, points,
+    log_weights, term, pull, gradient,
 ):  # fmt: skip
-    """Stage 3: log P of every tier lo:hi, Σ ∂/∂d in `pull`, and ∂/∂d itself in `gradient`."""
+    """Stage 3: log P of every tier lo:hi, Σ ∂/∂d in `pull`, and ∂/∂d itself in `gradient`.
+
+    All are times the tier's weight, if there are weights.
+    """
     nodes = len(points)
     with_gradient = len(gradient) > 0
     largest, kept = scratch_items(tier_offsets, lo, hi, nodes, scores.itemsize)
@@ -227,7 +254,8 @@ def integrate_tiers(
         start, stop = tier_offsets[j], tier_offsets[j + 1]
         size = stop - start
         pull[j] = 0.0
-        if not np.isfinite(below_log[j]):  # not finite: the whole list is; or nothing below
+        # not finite: one of the list's scores is not, or nothing is below
+        if not np.isfinite(below_log[j]) or without_weight(tier_weights, j):
             term[j] = np.nan if np.isnan(below_log[j]) else 0.0
             if with_gradient:
                 for i in range(start, stop):
@@ -263,6 +291,7 @@ def integrate_tiers(
                     summed = pull[j] + added
                     missing = (summed - pull[j]) - added
                     pull[j] = summed
+    weigh_tiers(tier_weights, order, tier_offsets, lo, hi, term, pull, gradient)
 
 
 @jit()

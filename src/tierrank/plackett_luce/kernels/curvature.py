@@ -12,13 +12,20 @@ u = v − v̄, pull = Σ E[r_a]:
     below    H_bb   = −pull σ_b + (1ᵀH 1 + pull) σ_b²
 
 and the items below sum that over the tiers above them, carried down as in `compiled.descend`.
+A tier's weight multiplies its H, and so H u, 1ᵀH u and pull: all of the above is linear in these.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tierrank.plackett_luce.kernels.compiled import NOTHING, scratch_items, single_item
+from tierrank.plackett_luce.kernels.compiled import (
+    NOTHING,
+    scratch_items,
+    single_item,
+    weigh_tiers,
+    without_weight,
+)
 from tierrank.plackett_luce.kernels.elementary import exp, jit
 from tierrank.plackett_luce.kernels.integral import (
     fill_ratios,
@@ -94,10 +101,13 @@ def add_scaled(total, factor, r, a):
 
 @jit()
 def tier_curvature(
-    scores, vector, order, tier_offsets, below_max, below_log, mean, lo, hi, rule, points,
-    log_weights, diagonal, pull, push, out,
+    scores, vector, order, tier_offsets, tier_weights, below_max, below_log, mean, lo, hi, rule,
+    points, log_weights, diagonal, pull, push, out,
 ):  # fmt: skip
-    """H u of every tier lo:hi into `out`, 1ᵀH u into `push`; with `diagonal`, H_aa and 1ᵀH 1."""
+    """H u of every tier lo:hi into `out`, 1ᵀH u into `push`; with `diagonal`, H_aa and 1ᵀH 1.
+
+    All are times the tier's weight, if there are weights.
+    """
     nodes = len(points)
     largest, kept = scratch_items(tier_offsets, lo, hi, nodes, scores.itemsize)
     strength, u = np.empty(padded(largest), scores.dtype), np.empty(largest)
@@ -110,7 +120,7 @@ def tier_curvature(
         size = stop - start
         pull[j] = 0.0
         push[j] = 0.0
-        if not np.isfinite(below_log[j]):
+        if not np.isfinite(below_log[j]) or without_weight(tier_weights, j):
             for i in range(start, stop):
                 out[order[i]] = 0.0
             continue
@@ -150,6 +160,7 @@ def tier_curvature(
                 if diagonal:
                     product_a = bend + weighted_variance(weight, r, a, slope)
                 out[order[start + first + a]] = product_a
+    weigh_tiers(tier_weights, order, tier_offsets, lo, hi, push, pull, out)
 
 
 @jit()

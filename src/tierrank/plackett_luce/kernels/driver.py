@@ -93,13 +93,18 @@ class Problem:
     """One batch of lists as numpy arrays, what the stages hand to each other, and costs."""
 
     def __init__(
-        self, scores: torch.Tensor, bottom: torch.Tensor, layout: tuple[torch.Tensor, ...]
+        self,
+        scores: torch.Tensor,
+        bottom: torch.Tensor,
+        layout: tuple[torch.Tensor, ...],
+        tier_weights: torch.Tensor,
     ) -> None:
         self.scores = scores.detach().contiguous().numpy()
         self.bottom = bottom.detach().to(torch.float64).numpy()
         self.row_offsets, self.order, self.tier_offsets, self.list_offsets = (
             part.numpy() for part in layout
         )
+        self.tier_weights = tier_weights.detach().to(torch.float64).contiguous().numpy()
         self.upper = np.zeros(len(self.scores), np.uint8)
         self.upper[self.order] = 1
         rule = rule_for(scores.dtype)
@@ -151,14 +156,16 @@ def log_prob_and_gradient(
     scores: torch.Tensor,
     bottom: torch.Tensor,
     layout: tuple[torch.Tensor, ...],
+    tier_weights: torch.Tensor,
     with_gradient: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """[lists] log-probabilities, [rows] and [lists] gradients of them in scores and bottom.
 
-    The gradients are empty without `with_gradient`. A list with a score that is not finite has
+    Each upper tier's term counts `tier_weights` times, or once if that is empty. The gradients
+    are empty without `with_gradient`. A list with a score that is not finite has
     log-probability NaN.
     """
-    p = Problem(scores, bottom, layout)
+    p = Problem(scores, bottom, layout, tier_weights)
     lists, tiers = len(p.list_offsets) - 1, len(p.tier_offsets) - 1
     log_prob = np.empty(lists)
     gradient = np.empty(len(p.scores) if with_gradient else 0, p.scores.dtype)
@@ -171,7 +178,7 @@ def log_prob_and_gradient(
 
     def integrate(lo: int, hi: int) -> None:
         compiled.integrate_tiers(
-            p.scores, p.order, p.tier_offsets, p.below_max, p.below_log, lo, hi,
+            p.scores, p.order, p.tier_offsets, p.tier_weights, p.below_max, p.below_log, lo, hi,
             p.rule, p.points, p.log_weights, term, pull, gradient,
         )  # fmt: skip
 
@@ -216,11 +223,12 @@ def curvature_product(
     scores: torch.Tensor,
     bottom: torch.Tensor,
     layout: tuple[torch.Tensor, ...],
+    tier_weights: torch.Tensor,
     vector: torch.Tensor | None,
     bottom_vector: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Each list's Hessian times its part of `vector` and `bottom_vector`, or its diagonal."""
-    p = Problem(scores, bottom, layout)
+    p = Problem(scores, bottom, layout, tier_weights)
     lists, tiers = len(p.list_offsets) - 1, len(p.tier_offsets) - 1
     diagonal = vector is None
     v, v_bottom = (
@@ -240,7 +248,7 @@ def curvature_product(
                 p.row_offsets, p.below_max, p.below_log, lo, hi, mean,
             )  # fmt: skip
         curvature.tier_curvature(
-            p.scores, v, p.order, p.tier_offsets, p.below_max, p.below_log, mean,
+            p.scores, v, p.order, p.tier_offsets, p.tier_weights, p.below_max, p.below_log, mean,
             p.list_offsets[lo], p.list_offsets[hi], p.rule, p.points, p.log_weights,
             diagonal, pull, push, out,
         )  # fmt: skip

@@ -57,6 +57,10 @@ class Below:
     def _share(self, score: Tensor, tier: Tensor) -> Tensor:
         return ((score - self.largest[tier]) - self.log_total[tier]).exp()
 
+    def weight(self, tier_weights: Tensor) -> Tensor:
+        """[upper tiers] how much each tier's term counts; no weights are all 1."""
+        return _widened(tier_weights) if len(tier_weights) else torch.ones_like(self.largest)
+
     def log_ratio(self, partner: Tensor) -> Tensor:
         """lse below this tier minus lse below its partner."""
         ratio = (self.largest - self.largest[partner]) + (self.log_total - self.log_total[partner])
@@ -190,14 +194,18 @@ def bracket(strength: Tensor, tier: Groups, drop: float, tolerance: float) -> tu
 
 
 def log_prob_and_gradient(
-    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...], with_gradient: bool
+    scores: Tensor,
+    bottom: Tensor,
+    layout: tuple[Tensor, ...],
+    tier_weights: Tensor,
+    with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """As `driver.log_prob_and_gradient`."""
     dtype, rule = scores.dtype, rule_for(scores.dtype)
     scores, bottom = _widened(scores), _widened(bottom)
     below = Below(scores, bottom, layout)
-    nodes = Nodes(below, rule)
-    log_prob = torch.zeros_like(bottom).index_add_(0, below.tier_list, nodes.log_prob)
+    nodes, weight = Nodes(below, rule), below.weight(tier_weights)
+    log_prob = torch.zeros_like(bottom).index_add_(0, below.tier_list, weight * nodes.log_prob)
     log_prob[below.row_list[~scores.isfinite()]] = torch.nan
     if not with_gradient:
         return (
@@ -209,7 +217,7 @@ def log_prob_and_gradient(
     slope = torch.empty_like(nodes.strength)
     for block, of, _, r in nodes.ratios():
         slope[block] = (nodes.weight[of] * r).sum(1)
-    slope = torch.where(nodes.single, nodes.slope_if_single, slope)
+    slope = torch.where(nodes.single, nodes.slope_if_single, slope) * weight[below.tier.of]
     owed = below.owed(below.tier.sum(slope))
     gradient, bottom_gradient = torch.zeros_like(scores), torch.zeros_like(bottom)
     gradient[below.order] = slope
@@ -222,6 +230,7 @@ def curvature_product(
     scores: Tensor,
     bottom: Tensor,
     layout: tuple[Tensor, ...],
+    tier_weights: Tensor,
     vector: Tensor | None,
     bottom_vector: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
@@ -252,6 +261,8 @@ def curvature_product(
     bend = -nodes.slope_if_single * (1 - nodes.slope_if_single) * u
     slope = torch.where(nodes.single, nodes.slope_if_single, slope)
     product, own = (torch.where(nodes.single, bend, part) for part in (product, own))
+    by_item = below.weight(tier_weights)[tier.of]
+    slope, product, own = (by_item * part for part in (slope, product, own))
     pull, push = tier.sum(slope), tier.sum(product)
     owed = below.owed(pull)
     more = below.owed(push + pull, power=2) if diagonal else below.owed(push - pull * mean)

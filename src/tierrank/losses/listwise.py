@@ -1,0 +1,158 @@
+"""Losses that compare a list's scores with its grades as a whole.
+
+A tier's grade is its label, where the tiers were built from labels; else it is the number of
+tiers below it (`Tiers.grades`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tierrank.losses.reduction import Reduction, finish
+from tierrank.losses.registry import objective
+from tierrank.plackett_luce.inputs import Scores, wide_dtype
+from tierrank.plackett_luce.kernels.ragged import Groups, Pair
+from tierrank.plackett_luce.scored import ScoredLists
+from tierrank.tiers import Tiers
+from tierrank.tiers.ragged import range_numbers, repeat
+
+
+@objective("listnet", "listwise", "Cao et al., 2007")
+def list_net(
+    scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
+) -> Any:
+    """Cross-entropy between softmax(grades) and softmax(scores) (ListNet; Cao et al., 2007).
+
+    −Σ_j p_j log q_j, where p_j ∝ e^{grade of j} and q_j ∝ e^{w_j} are the chances to come
+    first. Not zero for a list of one tier: there it asks for equal scores. Parameters as in
+    `pl_partition`.
+    """
+    given = Scores(scores)
+    lists = _GradedLists(given.values, tiers)
+    worth, rest_worth = lists.exponential_grades()
+    return finish(given, lists.cross_entropy(worth, rest_worth), weights, reduction)
+
+
+@objective("attrank", "listwise", "Ai et al., 2018")
+def att_rank(
+    scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
+) -> Any:
+    """Cross-entropy between the relevant grades and softmax(scores) (AttRank; Ai et al., 2018).
+
+    −Σ_j a_j log q_j with a_j ∝ e^{grade of j} for grades above 0, else 0, and q_j ∝ e^{w_j}; 0 for
+    a list without any such grade. Over two tiers this is `pl_lower_bound` without its constant,
+    divided by the size of the upper one. Parameters as in `pl_partition`.
+    """
+    given = Scores(scores)
+    lists = _GradedLists(given.values, tiers)
+    worth, rest_worth = lists.exponential_grades()
+    worth = torch.where(lists.grades > 0, worth, 0.0)
+    return finish(
+        given, lists.cross_entropy(worth, torch.zeros_like(rest_worth)), weights, reduction
+    )
+
+
+@objective("rankcosine", "listwise", "Qin et al., 2008")
+def rank_cosine(
+    scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
+) -> Any:
+    """Half of one minus the cosine between grades and scores (RankCosine; Qin et al., 2008).
+
+    ½ (1 − Σ g_j w_j / (‖g‖ ‖w‖)), from 0 to 1. It depends on where the scores' zero is. If all
+    scores or all grades of a list are 0 there is no angle: the loss is ½, and its gradient at
+    zero scores points away from the grades, so that a model that starts from zeros can learn.
+    Parameters as in `pl_partition`.
+    """
+    given = Scores(scores)
+    lists = _GradedLists(given.values, tiers)
+    product = lists.list.sum(lists.grades * lists.entries)
+    norms = lists.list.sum(lists.grades.square()).sqrt() * lists.norm()
+    return finish(
+        given, 0.5 * (1 - product / torch.where(norms > 0, norms, 1.0)), weights, reduction
+    )
+
+
+class _GradedLists(ScoredLists):
+    """What the lists name, with its grades, and sums over whole lists.
+
+    Items of a rest that is not written have grade 0, and only sums over them are needed: with
+    scores [lists, items] a list is a row of these, and shared scores [items] are all lists' row.
+
+    Attributes
+    ----------
+    entries, grades
+        [entries] scores and grades of what is named
+    list
+        which list an entry belongs to, as `Groups`
+    rest_sizes
+        [lists] how many items are not named
+    """
+
+    def __init__(self, values: Tensor, tiers: Tiers) -> None:
+        super().__init__(values, tiers)
+        lengths, index, flat = tiers.lengths, tiers.items, values.reshape(-1)
+        self.list = Groups(range_numbers(lengths), len(tiers))
+        if tiers.n_items is not None and self.own:
+            index = index + self.list.of * tiers.n_items
+        wide = wide_dtype(values.device)
+        self.entries = flat.index_select(0, index).to(wide)
+        self.grades = repeat(tiers.grades, tiers.tier_sizes).to(wide)
+        self.rest_sizes = torch.zeros_like(lengths)
+        self._rows: Tensor | None = None
+        if tiers.rest and len(tiers):
+            assert tiers.n_items is not None
+            self.rest_sizes = tiers.n_items - lengths
+            self._rows = values.reshape(-1, tiers.n_items).to(wide)
+        if not torch.compiler.is_compiling():
+            self._check_finite(flat, index)
+
+    def _check_finite(self, flat: Tensor, index: Tensor) -> None:
+        bad = ~(self.entries if self._rows is None else flat).isfinite()
+        if bad.any():
+            place = int(bad.nonzero()[0, 0])
+            raise self.not_finite(place if self._rows is not None else int(index[place]))
+
+    def _of_rows(self, by_row: Tensor) -> Tensor:
+        """[lists] from [rows], of which there is one for all lists, or one a list."""
+        return by_row.expand(len(self.tiers))
+
+    def log_sum_exp(self) -> Pair:
+        """[lists] of all scores of a list."""
+        if self._rows is None:
+            return self.list.logsumexp(self.entries)
+        largest = self._rows.detach().amax(1)
+        total = (self._rows - largest[:, None]).exp().sum(1)
+        return Pair(self._of_rows(largest), self._of_rows(total))
+
+    def norm(self) -> Tensor:
+        """[lists] ‖w‖ over all items of a list; 1, of gradient 0, where all scores are 0."""
+        if self._rows is None:
+            squares = self.list.sum(self.entries.square())
+        else:
+            squares = self._of_rows(self._rows.square().sum(1))
+        return torch.where(squares > 0, squares, 1.0).sqrt()
+
+    def shortfall(self, height: Tensor) -> Tensor:
+        """[lists] Σ (height − w) over the rest."""
+        if self._rows is None:
+            return torch.zeros_like(height)
+        named = self.list.sum(height[self.list.of] - self.entries)
+        return self._rows.shape[1] * height - self._of_rows(self._rows.sum(1)) - named
+
+    def exponential_grades(self) -> tuple[Tensor, Tensor]:
+        """e^(grade − best): [entries] of what is named, and [lists] of an item of the rest."""
+        best = self.list.logsumexp(self.grades).largest
+        best = torch.where(self.rest_sizes > 0, best.clamp(min=0), best)
+        return (self.grades - best[self.list.of]).exp(), (-best).exp()
+
+    def cross_entropy(self, worth: Tensor, rest_worth: Tensor) -> Tensor:
+        """[lists] Σ_j p_j (lse − w_j) with p ∝ worth, which is `rest_worth` for the rest."""
+        lse = self.log_sum_exp()
+        total = self.list.sum(worth) + rest_worth * self.rest_sizes
+        missed = self.list.sum(worth * (lse.largest[self.list.of] - self.entries))
+        missed = missed + rest_worth * self.shortfall(lse.largest)
+        loss = missed / torch.where(total > 0, total, 1.0) + lse.total.log()
+        return torch.where(total > 0, loss, 0.0)

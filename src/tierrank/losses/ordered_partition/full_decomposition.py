@@ -1,0 +1,148 @@
+"""PMOP-FD: a subset is worth the mean of what its items are worth."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tierrank.losses.ordered_partition.stages import Direction, Stages, has_stages, is_backward
+from tierrank.losses.reduction import Reduction, finish
+from tierrank.losses.registry import objective
+from tierrank.plackett_luce.flat import FlatLists
+from tierrank.plackett_luce.inputs import Scores, wide_dtype
+from tierrank.plackett_luce.kernels.ragged import Groups, Pair, TierSums, neighbours
+from tierrank.plackett_luce.rest import Rest
+from tierrank.tiers import Tiers
+
+
+@objective("pmop-fd", "ordered partition", "Tran et al., 2010")
+def pmop_fd(
+    scores: Any,
+    tiers: Tiers,
+    *,
+    constant: bool = True,
+    direction: Direction = "forward",
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> Any:
+    r"""Minus the log-probability of tiers chosen by their mean worth (Tran et al., 2010).
+
+    Stage k chooses a subset of what remains, R_k, with probability proportional to
+    :math:`\frac1{|X|}\sum_{x\in X}\phi_k(x)`, until nothing is left. Then (equation 8)
+
+    .. math:: \log p(X_k) = \log\sum_{x\in X_k}\phi_k(x) - \log\sum_{x\in R_k}\phi_k(x)
+              - \log\frac{(2^{N_k}-1)\,|X_k|}{N_k}, \qquad N_k = |R_k|,
+
+    which is a probability over all ordered partitions of a list's items. Unlike in
+    `pl_partition`, the last tier is an event too: all that is left might have been split. Its
+    share does not depend on the scores. Costs linear time, with a rest that is not written, too.
+
+    Parameters
+    ----------
+    scores, tiers
+        as in `tierrank.log_prob`, φ(x) = e^score; or scores with one more axis at the end, the
+        stages, φ_k(x) = exp(scores[..., k]) for k = 0, 1, …, at least as many as any list has
+        tiers. Those take time Σ_k N_k, and no rest that is not written. (Where [lists, items]
+        and [items, stages] are the same shape, the former is meant.)
+    constant
+        whether to count the last term, in which no score appears. The paper leaves it out for
+        learning; the gradient is the same. With a million items it is about 693,147, which
+        leaves a float32 few digits for the rest.
+    direction
+        "forward" chooses the best tier first. "backward" (equation 17) eliminates the worst
+        first, out of all items, then the next worst out of what is left. The paper leaves the
+        potentials of elimination open; here they are e^−score, and stage 0 is the first
+        elimination. This is another model than "forward", not the same one computed otherwise.
+    weights, reduction
+        as in `pl_partition`
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> tiers = tr.Tiers.from_labels([1, 1, 0])  # by equal scores: 1/7 of the subsets, then all
+    >>> float(np.exp(-tr.losses.pmop_fd(np.zeros(3), tiers)))
+    0.14285714
+    """
+    given = Scores(scores)
+    backward = is_backward(direction)
+    if has_stages(given.values, tiers):
+        log_prob = _by_stage(Stages(given.values, tiers, direction), constant)
+    else:
+        log_prob = _in_one_pass(FlatLists(given.values, tiers), backward, constant)
+    return finish(given, -log_prob, weights, reduction)
+
+
+def _by_stage(stages: Stages, constant: bool) -> Tensor:
+    """[lists] log-probabilities, every stage summed by itself."""
+    groups, f = stages.groups, stages.potentials
+    among = groups.logsumexp(f)
+    own = Groups(groups.of[stages.chosen], groups.number).logsumexp(f[stages.chosen])
+    log_prob = stages.sum_by_list(_log_share(own, among))
+    if constant:
+        log_prob = log_prob - stages.sum_by_list(_log_constant(stages.sizes, stages.picked))
+    return log_prob
+
+
+def _in_one_pass(lists: FlatLists, backward: bool, constant: bool) -> Tensor:
+    """[lists] log-probabilities, from the log-sum-exps of all tiers and their running sums."""
+    lists.check_finite()
+    row_offsets, _, tier_offsets, list_offsets = lists.layout
+    rows, bottom = lists.rows.to(lists.bottom), lists.bottom
+    if backward:
+        rows = -rows
+        if lists.rest is not None:
+            bottom = Rest(-lists.values.to(bottom), lists.tiers.items, row_offsets).log_sum
+    sums = TierSums(rows, bottom, lists.layout)
+    upper = _log_share(sums.own, _from_the_top(sums) if backward else sums.own.merge(sums.below))
+    log_prob = bottom.new_zeros(len(bottom)).index_add(0, sums.tier_list, upper)
+
+    # the tier that the layout leaves out is chosen last, out of itself; or first, out of all
+    picked = tier_offsets.diff()
+    above = tier_offsets[:-1] - tier_offsets[list_offsets[:-1]][sums.tier_list]
+    total = _list_sizes(lists.tiers)
+    last = total - tier_offsets[list_offsets].diff()
+    if backward:
+        both = ((last > 0) & (list_offsets.diff() > 0)).nonzero()[:, 0]
+        among = sums.own.merge(sums.below).take(list_offsets[:-1][both])
+        own = sums.below.take(list_offsets[1:][both] - 1)
+        log_prob = log_prob.index_add(0, both, _log_share(own, among))
+    if constant:
+        remaining, remaining_last = (
+            (above + picked, total) if backward else (total[sums.tier_list] - above, last)
+        )
+        log_prob = log_prob.index_add(0, sums.tier_list, -_log_constant(remaining, picked))
+        log_prob = log_prob - _log_constant(remaining_last, last)
+    return log_prob
+
+
+def _from_the_top(sums: TierSums) -> Pair:
+    """[upper tiers] the log-sum-exp of a tier and all above it."""
+    running = sums.own
+    nothing = Pair(torch.full_like(running.largest, -torch.inf), torch.zeros_like(running.total))
+    for partner, inside in neighbours(sums.tiers_above, -1):
+        running = running.merge(running.take(partner).where(inside, nothing))
+    return running
+
+
+def _log_share(own: Pair, among: Pair) -> Tensor:
+    """log Σ_own φ − log Σ_among φ."""
+    return (own.largest - among.largest) + own.total.log() - among.total.log()
+
+
+def _log_constant(remaining: Tensor, picked: Tensor) -> Tensor:
+    """log (C n), C = (2^N − 1)/N, for n picked of N remaining (equation 8); 0 for none of none."""
+    size = remaining.to(wide_dtype(remaining.device))
+    subsets = size * math.log(2) + torch.log1p(-torch.exp2(-size))
+    share = subsets + (picked / size).log()
+    return torch.where(picked > 0, share, 0.0)
+
+
+def _list_sizes(tiers: Tiers) -> Tensor:
+    """[lists] number of items, with the rest."""
+    if not tiers.rest:
+        return tiers.lengths
+    assert tiers.n_items is not None
+    return torch.full_like(tiers.lengths, tiers.n_items)

@@ -1,0 +1,92 @@
+"""Sums over the pairs of every list, differentiable once: the work of the logistic objectives.
+
+A kind of pair is a function of w_j − w_i and one parameter; the kinds are named and computed in
+`compiled.py`, for the CPU, and in `plain.py`, for the rest. Both look at every pair and keep none,
+so time grows with the pairs and memory with the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tierrank.losses.pairwise import plain
+from tierrank.losses.tier_order import TierOrder
+from tierrank.plackett_luce.kernels import compiled_for
+from tierrank.tiers.ragged import range_numbers, repeat
+
+
+def sum_over_wins(kind: str, order: TierOrder, parameter: Tensor) -> Tensor:
+    """[lists] sums over all pairs of an item and one of a lower tier."""
+    return _sum_pairs(kind, order, _tier_end(order), _list_end(order), parameter)
+
+
+def sum_over_ties(kind: str, order: TierOrder, parameter: Tensor) -> Tensor:
+    """[lists] sums over all pairs inside the tiers."""
+    next_item = torch.arange(1, len(order.rows) + 1, device=order.rows.device)
+    return _sum_pairs(kind, order, next_item, _tier_end(order), parameter)
+
+
+def _tier_end(order: TierOrder) -> Tensor:
+    return repeat(order.tier_offsets[1:], order.tier_offsets.diff())
+
+
+def _list_end(order: TierOrder) -> Tensor:
+    return repeat(order.list_offsets[1:], order.list_offsets.diff())
+
+
+def _sum_pairs(
+    kind: str, order: TierOrder, start: Tensor, stop: Tensor, parameter: Tensor
+) -> Tensor:
+    lengths = order.list_offsets.diff()
+    inputs = order.rows, parameter, kind, order.values.dtype, start, stop, lengths
+    return _PairSums.apply(*inputs)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _PairSums(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        rows: Tensor,
+        parameter: Tensor,
+        kind: str,
+        dtype: torch.dtype,
+        start: Tensor,
+        stop: Tensor,
+        lengths: Tensor,
+    ) -> Tensor:
+        """The rows are scores in float64; they were, and are worked on, in `dtype`."""
+        pair_sums = _pair_sums_for(rows.device)
+        loss, gradient, by_parameter = pair_sums(
+            kind, rows.detach().to(dtype), start, stop, float(parameter)
+        )
+        of = range_numbers(lengths)
+        sums, slopes = (
+            part.new_zeros(len(lengths)).index_add(0, of, part) for part in (loss, by_parameter)
+        )
+        ctx.save_for_backward(gradient, slopes, lengths)
+        return sums
+
+    @staticmethod
+    def backward(ctx: Any, by_list: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():  # torch's once_differentiable would let a constant pass
+            raise NotImplementedError(
+                "ranknet, rao_kupper and davidson can be differentiated once: leave out "
+                "create_graph=True"
+            )
+        gradient, slopes, lengths = ctx.saved_tensors
+        to_parameter = (slopes * by_list).sum() if ctx.needs_input_grad[1] else None
+        return gradient * repeat(by_list, lengths), to_parameter, None, None, None, None, None
+
+
+def _pair_sums_for(
+    device: torch.device,
+) -> Callable[[str, Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor, Tensor]]:
+    if compiled_for(device):
+        from tierrank.losses.pairwise import driver  # numba: only when it is used
+
+        return driver.pair_sums
+    return plain.pair_sums

@@ -1,0 +1,70 @@
+"""How much a place in the ranking counts: the weights α of position-aware likelihoods.
+
+Lan et al. (2014) multiply the i-th choice of a ranking by α(i), decreasing in i. A tier of ties
+takes several places at once; its one choice is weighted by their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from tierrank.plackett_luce.inputs import Scores, wide_dtype
+from tierrank.plackett_luce.kernels.ragged import Groups
+from tierrank.tiers import Tiers
+from tierrank.tiers.ragged import ranges, repeat
+
+Alpha = Literal["gain"] | Callable[[Tensor, Tensor], Tensor] | Sequence[float] | Any
+
+
+def gain(position: Tensor, length: Tensor) -> Tensor:
+    """α(i) = 2^(n − i) − 1, the gain of NDCG for grades n − i (Lan et al., 2014), as printed.
+
+    Overflows in long lists: ``"gain"`` is the same divided by its sum over the list.
+    """
+    return torch.exp2(length - position) - 1
+
+
+def gain_share(position: Tensor, length: Tensor) -> Tensor:
+    """`gain` divided by its sum over the list, Σ_i (2^(n−i) − 1) = 2^n − 1 − n: for any n.
+
+    Numerator and denominator are divided by 2^n, so that nothing is large.
+    """
+    above = torch.exp2(-position) - torch.exp2(-length)
+    total = 1 - (length + 1) * torch.exp2(-length)
+    return torch.where(length > 1, above / total.clamp(min=torch.finfo(total.dtype).tiny), 0.0)
+
+
+def tier_weights(alpha: Alpha, tiers: Tiers) -> Tensor:
+    """[tiers] the mean of α over the places that every written tier takes.
+
+    `alpha` is "gain", a function of (position, length), both [places] and counted from 1, or
+    the numbers α(1), α(2), …, after which it is 0.
+    """
+    lengths = tiers.lengths
+    position = ranges(torch.ones_like(lengths), lengths)
+    kind = wide_dtype(tiers.device)
+    if isinstance(alpha, str):
+        if alpha != "gain":
+            raise ValueError(f'weights of places are "gain", a function or numbers, not {alpha!r}')
+        alpha = gain_share
+    if callable(alpha):
+        full = lengths if not tiers.rest else torch.full_like(lengths, tiers.n_items or 0)
+        at = alpha(position.to(kind), repeat(full, lengths).to(kind))
+    else:
+        given = Scores(alpha).values.to(position.device, kind)
+        if given.dim() != 1:
+            raise ValueError(f"weights of places are a list of numbers, not {list(given.shape)}")
+        at = torch.cat([given, given.new_zeros(1)])[(position - 1).clamp(max=len(given))]
+    wrong = ~((at >= 0) & at.isfinite())
+    if wrong.any():
+        place = int(wrong.nonzero()[0, 0])
+        raise ValueError(
+            f"weights of places must be finite and not negative, but that of place "
+            f"{int(position[place])} is {float(at[place])}"
+            + ('; "gain" does not overflow' if at[place] == torch.inf else "")
+        )
+    return Groups.between(tiers.tier_offsets).sum(at) / tiers.tier_sizes
