@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tierrank.losses import OBJECTIVES
 
-MOST_PAIRS = 2 * 10**7  # in all lists of a case, unless one list has more
+MOST_PAIRS = 10**7  # in all lists of a case, unless one list has more
 MOST_TRIPLES = 2 * 10**6
 BYTES_A_PAIR = 20  # what rax and torch were seen to need for all pairs at once
 MOST_BYTES = 4 * 10**9
@@ -153,6 +153,10 @@ def of_family(family: str) -> list[Contender]:
         if entry.family == family and entry.name != FIRST[family]
     ]
     return [*map(ours, [FIRST[family], *others]), *PEERS[family]]
+
+
+def everyone() -> list[Contender]:
+    return [contender for family in FIRST for contender in of_family(family)]
 
 
 def with_data(contenders: Iterable[Contender], lists: Lists) -> Iterator[tuple[Contender, Lists]]:

@@ -32,8 +32,7 @@ def list_net(
     """
     given = Scores(scores)
     lists = _GradedLists(given.values, tiers)
-    worth, rest_worth = lists.exponential_grades()
-    return finish(given, lists.cross_entropy(worth, rest_worth), weights, reduction)
+    return finish(given, lists.cross_entropy(*lists.exponential_grades()), weights, reduction)
 
 
 @objective("attrank", "listwise", "Ai et al., 2018")
@@ -68,8 +67,8 @@ def rank_cosine(
     """
     given = Scores(scores)
     lists = _GradedLists(given.values, tiers)
-    product = lists.list.sum(lists.grades * lists.entries)
-    norms = lists.list.sum(lists.grades.square()).sqrt() * lists.norm()
+    product = lists.list.sum(lists.of_entries(lists.grades) * lists.entries)
+    norms = lists.sum_tiers(lists.grades.square()).sqrt() * lists.norm()
     return finish(
         given, 0.5 * (1 - product / torch.where(norms > 0, norms, 1.0)), weights, reduction
     )
@@ -83,10 +82,12 @@ class _GradedLists(ScoredLists):
 
     Attributes
     ----------
-    entries, grades
-        [entries] scores and grades of what is named
+    entries
+        [entries] scores of what is named
     list
         which list an entry belongs to, as `Groups`
+    grades, tier_list
+        [tiers] the grade of every written tier, and which list it belongs to
     rest_sizes
         [lists] how many items are not named
     """
@@ -99,7 +100,8 @@ class _GradedLists(ScoredLists):
             index = index + self.list.of * tiers.n_items
         wide = wide_dtype(values.device)
         self.entries = flat.index_select(0, index).to(wide)
-        self.grades = repeat(tiers.grades, tiers.tier_sizes).to(wide)
+        self.grades = tiers.grades.to(wide)
+        self.tier_list = range_numbers(tiers.list_offsets.diff())
         self.rest_sizes = torch.zeros_like(lengths)
         self._rows: Tensor | None = None
         if tiers.rest and len(tiers):
@@ -114,6 +116,15 @@ class _GradedLists(ScoredLists):
         if bad.any():
             place = int(bad.nonzero()[0, 0])
             raise self.not_finite(place if self._rows is not None else int(index[place]))
+
+    def of_entries(self, by_tier: Tensor) -> Tensor:
+        """[entries] from [tiers]."""
+        return repeat(by_tier, self.tiers.tier_sizes)
+
+    def sum_tiers(self, by_tier: Tensor) -> Tensor:
+        """[lists] Σ over the named items of what their tiers have."""
+        total = by_tier.new_zeros(len(self.tiers))
+        return total.index_add(0, self.tier_list, by_tier * self.tiers.tier_sizes)
 
     def _of_rows(self, by_row: Tensor) -> Tensor:
         """[lists] from [rows], of which there is one for all lists, or one a list."""
@@ -143,16 +154,18 @@ class _GradedLists(ScoredLists):
         return self._rows.shape[1] * height - self._of_rows(self._rows.sum(1)) - named
 
     def exponential_grades(self) -> tuple[Tensor, Tensor]:
-        """e^(grade − best): [entries] of what is named, and [lists] of an item of the rest."""
-        best = self.list.logsumexp(self.grades).largest
+        """e^(grade − best): [tiers] of what is named, and [lists] of an item of the rest."""
+        best = self.grades.new_full((len(self.tiers),), -torch.inf)
+        best.scatter_reduce_(0, self.tier_list, self.grades, "amax")
         best = torch.where(self.rest_sizes > 0, best.clamp(min=0), best)
-        return (self.grades - best[self.list.of]).exp(), (-best).exp()
+        return (self.grades - best[self.tier_list]).exp(), (-best).exp()
 
     def cross_entropy(self, worth: Tensor, rest_worth: Tensor) -> Tensor:
         """[lists] Σ_j p_j (lse − w_j) with p ∝ worth, which is `rest_worth` for the rest."""
         lse = self.log_sum_exp()
-        total = self.list.sum(worth) + rest_worth * self.rest_sizes
-        missed = self.list.sum(worth * (lse.largest[self.list.of] - self.entries))
+        total = self.sum_tiers(worth) + rest_worth * self.rest_sizes
+        gap = lse.largest[self.list.of] - self.entries
+        missed = self.list.sum(self.of_entries(worth) * gap)
         missed = missed + rest_worth * self.shortfall(lse.largest)
         loss = missed / torch.where(total > 0, total, 1.0) + lse.total.log()
         return torch.where(total > 0, loss, 0.0)

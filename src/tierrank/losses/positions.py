@@ -15,7 +15,7 @@ from torch import Tensor
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import ranges, repeat
+from tierrank.tiers.ragged import range_numbers, ranges, repeat
 
 Alpha = Literal["gain"] | Callable[[Tensor, Tensor], Tensor] | Sequence[float] | Any
 
@@ -28,14 +28,16 @@ def gain(position: Tensor, length: Tensor) -> Tensor:
     return torch.exp2(length - position) - 1
 
 
-def gain_share(position: Tensor, length: Tensor) -> Tensor:
-    """`gain` divided by its sum over the list, Σ_i (2^(n−i) − 1) = 2^n − 1 − n: for any n.
+def mean_gain_share(above: Tensor, size: Tensor, length: Tensor) -> Tensor:
+    """The mean of `gain` over places above + 1 … above + size, as a share of the list's sum.
 
-    Numerator and denominator are divided by 2^n, so that nothing is large.
+    Over places p … q the sum of 2^(n−i) − 1 is 2^(n−p+1) − 2^(n−q) − (q − p + 1), and over the
+    list 2^n − 1 − n. Both are divided by 2^n here, so that nothing is large, at any n.
     """
-    above = torch.exp2(-position) - torch.exp2(-length)
+    places = torch.exp2(-above) - torch.exp2(-above - size) - size * torch.exp2(-length)
     total = 1 - (length + 1) * torch.exp2(-length)
-    return torch.where(length > 1, above / total.clamp(min=torch.finfo(total.dtype).tiny), 0.0)
+    share = places / (size * total).clamp(min=torch.finfo(total.dtype).tiny)
+    return torch.where(length > 1, share, 0.0)
 
 
 def tier_weights(alpha: Alpha, tiers: Tiers) -> Tensor:
@@ -44,15 +46,17 @@ def tier_weights(alpha: Alpha, tiers: Tiers) -> Tensor:
     `alpha` is "gain", a function of (position, length), both [places] and counted from 1, or
     the numbers α(1), α(2), …, after which it is 0.
     """
-    lengths = tiers.lengths
-    position = ranges(torch.ones_like(lengths), lengths)
     kind = wide_dtype(tiers.device)
+    lengths, sizes = tiers.lengths, tiers.tier_sizes
+    full = lengths if not tiers.rest else torch.full_like(lengths, tiers.n_items or 0)
     if isinstance(alpha, str):
         if alpha != "gain":
             raise ValueError(f'weights of places are "gain", a function or numbers, not {alpha!r}')
-        alpha = gain_share
+        list_of = range_numbers(tiers.list_offsets.diff())
+        above = tiers.tier_offsets[:-1] - tiers.tier_offsets[tiers.list_offsets[:-1]][list_of]
+        return mean_gain_share(above.to(kind), sizes.to(kind), full[list_of].to(kind))
+    position = ranges(torch.ones_like(lengths), lengths)
     if callable(alpha):
-        full = lengths if not tiers.rest else torch.full_like(lengths, tiers.n_items or 0)
         at = alpha(position.to(kind), repeat(full, lengths).to(kind))
     else:
         given = Scores(alpha).values.to(position.device, kind)
@@ -67,4 +71,4 @@ def tier_weights(alpha: Alpha, tiers: Tiers) -> Tensor:
             f"{int(position[place])} is {float(at[place])}"
             + ('; "gain" does not overflow' if at[place] == torch.inf else "")
         )
-    return Groups.between(tiers.tier_offsets).sum(at) / tiers.tier_sizes
+    return Groups.between(tiers.tier_offsets).sum(at) / sizes
