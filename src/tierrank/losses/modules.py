@@ -53,13 +53,13 @@ class Objective(nn.Module):
                 raise TypeError(f"{type(self).__name__} has no option {name!r}")
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f'reduction is "mean", "sum" or "none", not {reduction!r}')
-        if isinstance(options.get("generator"), int):
-            options["generator"] = as_generator(options["generator"], torch.device("cpu"))
         self.reduction: Reduction = reduction
         self.options = options
 
     def forward(self, scores: Any, tiers: Tiers, weights: Any = None) -> Any:
         """The loss; scores, tiers and weights as the function takes them."""
+        if isinstance(self.options.get("generator"), int):  # one for all calls, where they are
+            self.options["generator"] = as_generator(self.options["generator"], tiers.device)
         return type(self).function(
             scores, tiers, **self.options, weights=weights, reduction=self.reduction
         )
