@@ -134,9 +134,7 @@ class _GradedLists(ScoredLists):
         """[lists] of all scores of a list."""
         if self._rows is None:
             return self.list.logsumexp(self.entries)
-        largest = self._rows.detach().amax(1)
-        total = (self._rows - largest[:, None]).exp().sum(1)
-        return Pair(self._of_rows(largest), self._of_rows(total))
+        return Pair(*map(self._of_rows, Pair.of_rows(self._rows)))
 
     def norm(self) -> Tensor:
         """[lists] ‖w‖ over all items of a list; 1, of gradient 0, where all scores are 0."""

@@ -71,6 +71,13 @@ class Pair(NamedTuple):
         safe = torch.where(present, values, 0.0)
         return cls(values.detach(), torch.where(present, (safe - safe.detach()).exp(), 0.0))
 
+    @classmethod
+    def of_rows(cls, values: Tensor) -> Pair:
+        """Of the rows of a matrix, in which −inf is nothing."""
+        largest = values.detach().amax(1)
+        safe = torch.where(largest == -torch.inf, 0.0, largest)
+        return cls(largest, (values - safe.unsqueeze(1)).exp().sum(1))
+
     def merge(self, other: Pair) -> Pair:
         largest = torch.maximum(self.largest, other.largest)
         safe = torch.where(largest == -torch.inf, 0.0, largest)
@@ -108,7 +115,11 @@ class TierSums:
         self.in_last = torch.ones(len(scores), dtype=torch.bool, device=scores.device)
         self.in_last[order] = False
 
-        last = Groups(self.row_list[self.in_last], len(bottom)).logsumexp(scores[self.in_last])
+        lengths = row_offsets.diff()
+        if len(lengths) and bool((lengths == lengths[0]).all()):
+            last = Pair.of_rows(scores.index_fill(0, order, -torch.inf).view(len(lengths), -1))
+        else:
+            last = Groups(self.row_list[self.in_last], len(bottom)).logsumexp(scores[self.in_last])
         floor = last.merge(Pair.of_each(bottom))
         self.own = self.tier.logsumexp(scores[order])
         self.below = self.own
