@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import tierrank
 from tierrank.cli import app
+from tierrank.demo import OBJECTIVES as OBJECTIVES_OF_THE_DEMO
 from tierrank.losses import OBJECTIVES
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -37,7 +38,7 @@ def test_the_demo_prints_a_table_of_errors_and_saves_a_plot(tmp_path):
     code, text = run(*arguments)
     assert code == 0
     assert "40 lists of 6 items in 4 tiers" in text
-    for name in ("PL-Partition (exact)", "PL-LB (lower bound)", "ListMLE (ties broken)"):
+    for name in OBJECTIVES_OF_THE_DEMO:
         errors = re.search(rf"{re.escape(name)}((?: \d+\.\d{{4}})+)", text)
         assert errors, f"no row for {name} in: {text}"
         assert len(errors[1].split()) == 3  # for 2, 10 and 40 lists

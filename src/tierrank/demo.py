@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from tierrank.data.synthetic import simulate
-from tierrank.losses import list_mle, pl_lower_bound, pl_partition
+from tierrank.losses import list_mle, pl_efron, pl_lower_bound, pl_partition
 from tierrank.tiers import Tiers
 
 Objective = Callable[[Tensor, Tiers], Tensor]
 
 OBJECTIVES: dict[str, Objective] = {
     "PL-Partition (exact)": pl_partition,
+    "PL-Efron (approximation)": pl_efron,
     "PL-LB (lower bound)": pl_lower_bound,
     "ListMLE (ties broken)": lambda scores, tiers: list_mle(
         scores, tiers, ties="random", generator=0
