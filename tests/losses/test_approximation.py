@@ -161,3 +161,11 @@ def test_the_approximations_of_scores_of_ten_thousand(height, dtype, loss, formu
     # two equal items far above the rest: 2! · (1/2)², or nearly certain, 2! · (1/2) · 1
     assert apart.item() == pytest.approx(math.log(2 / 4) if loss is pl_lower_bound else 0, abs=1e-6)
     assert gradient.isfinite().all()
+
+
+def test_lists_that_name_nothing_claim_nothing():
+    """Shared scores, and all of the catalogue left to the rest of each list."""
+    tiers = tr.Tiers.from_rankings([[], []], items=4, rest="last")
+    for loss in (pl_lower_bound, pl_efron, pl_partition):
+        for scores in (np.arange(4.0), np.arange(8.0).reshape(2, 4)):
+            assert loss(scores, tiers, reduction="none").tolist() == [0, 0]

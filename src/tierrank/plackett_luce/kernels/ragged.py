@@ -116,7 +116,7 @@ class TierSums:
         self.in_last[order] = False
 
         lengths = row_offsets.diff()
-        if len(lengths) and bool((lengths == lengths[0]).all()):
+        if len(scores) and bool((lengths == lengths[0]).all()):
             last = Pair.of_rows(scores.index_fill(0, order, -torch.inf).view(len(lengths), -1))
         else:
             last = Groups(self.row_list[self.in_last], len(bottom)).logsumexp(scores[self.in_last])
