@@ -362,7 +362,7 @@ def test_half_precision_is_computed_in_single(name):
 
 # Catalogues ------------------------------------------------------------------------------------
 
-RANKINGS = [[(0, 1)], [2, (0, 3)], [4, 1, 2, 0], [3], [0, 1, 2]]
+RANKINGS = [[(0, 1)], [2, (0, 3)], [4, 1, 2, 0], [3], [], [(0, 1, 2, 3, 4)]]
 
 
 def written_out(rankings, items):
@@ -378,7 +378,7 @@ def written_out(rankings, items):
 @each_fixed
 @pytest.mark.parametrize("scores", ["shared", "own"])
 def test_a_rest_is_the_same_written_or_not(name, scores):
-    given = np.random.default_rng(8).normal(size=5 if scores == "shared" else (5, 5))
+    given = np.random.default_rng(8).normal(size=5 if scores == "shared" else (6, 5))
     rest = tr.Tiers.from_rankings(RANKINGS, items=5, rest="last")
     if name in NO_REST:
         with pytest.raises(ValueError, match="rest"):

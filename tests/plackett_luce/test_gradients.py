@@ -6,7 +6,7 @@ import torch
 from scipy import sparse
 
 import tierrank as tr
-from partitions import computing, each_kernel, ragged, value_and_gradient
+from partitions import computing, each_dtype, each_kernel, ragged, value_and_gradient
 
 
 def padded():
@@ -153,3 +153,22 @@ def test_newton_steps_by_autograd_find_the_maximum(kernel):
         gradient = torch.autograd.functional.jacobian(loss, scores)
     assert gradient.abs().max() < 1e-12
     assert torch.linalg.eigvalsh(hessian)[1] > 0.1
+
+
+@each_kernel
+@each_dtype
+def test_lists_that_name_nothing_have_no_gradient(kernel, dtype):
+    """Not a single row is given to the kernel then, only what is below."""
+    tiers = tr.Tiers.from_rankings([[], [], []], items=4, rest="last")
+    junk = [np.full(3, np.pi) for _ in range(50)]
+    del junk  # memory that is not 0, for those who forget to set theirs
+    for shape in ((4,), (3, 4)):
+        scores = torch.ones(shape, dtype=dtype, requires_grad=True)
+        with computing(kernel):
+            value = tr.log_prob(scores, tiers)
+            (gradient,) = torch.autograd.grad(value.sum(), scores, create_graph=True)
+            assert value.tolist() == [0, 0, 0]
+            assert not gradient.any()
+            curvature = tr.Curvature(scores.detach(), tiers)
+            assert not curvature.diagonal().any()
+            assert not (curvature @ torch.ones(shape, dtype=dtype)).any()

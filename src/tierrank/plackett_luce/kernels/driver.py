@@ -169,7 +169,8 @@ def log_prob_and_gradient(
     lists, tiers = len(p.list_offsets) - 1, len(p.tier_offsets) - 1
     log_prob = np.empty(lists)
     gradient = np.empty(len(p.scores) if with_gradient else 0, p.scores.dtype)
-    bottom_gradient = np.empty(lists if with_gradient else 0)
+    # zeros: lists without a row, all of them left to the rest, have nothing to set it by
+    bottom_gradient = np.zeros(lists if with_gradient else 0)
     last_owes = np.empty(lists)
     term, pull = np.empty(tiers), np.empty(tiers)
 
