@@ -243,6 +243,20 @@ def test_a_constant_added_to_all_scores_changes_nothing(name):
     torch.testing.assert_close(moved_gradient, gradient, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("name", ["p-listmle", "pl-efron", "listnet", "ranknet", "pmop-fd"])
+def test_a_compiled_model_has_the_same_loss(name):
+    model, features = torch.nn.Linear(3, 1), torch.randn(len(SCORES), 3)
+
+    def loss(features):
+        return loss_of(name)(model(features).squeeze(-1), TIERS)
+
+    value, expected = torch.compile(loss, backend="aot_eager")(features), loss(features)
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(
+        torch.autograd.grad(value, model.weight), torch.autograd.grad(expected, model.weight)
+    )
+
+
 # Lists without much in them --------------------------------------------------------------------
 
 
