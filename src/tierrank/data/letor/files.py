@@ -1,0 +1,90 @@
+"""Files of text, plain or compressed, whole in memory; written beside and renamed."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+SUFFIXES = (".gz", ".xz", ".bz2")
+
+_DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.decompress,
+    ".xz": lzma.decompress,
+    ".bz2": bz2.decompress,
+}
+_MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
+
+
+class LetorError(ValueError):
+    """A file that cannot be read: says which, where in it, what is wrong and what to do.
+
+    Attributes
+    ----------
+    path
+        the file
+    line
+        the line, counted from 1, or None if it concerns the file as a whole
+    """
+
+    def __init__(self, path: Path, line: int | None, what: str, *, column: int | None = None):
+        place = "" if line is None else f", line {line}"
+        if column is not None:
+            place += f", column {column}"
+        super().__init__(f"{path}{place}: {what}")
+        self.path = path
+        self.line = line
+
+
+def read_bytes(path: Path) -> bytes:
+    """All of a file, decompressed if its name ends in .gz, .xz or .bz2."""
+    raw = path.read_bytes()
+    suffix = path.suffix.lower()
+    if suffix in _DECOMPRESS:
+        try:
+            return _DECOMPRESS[suffix](raw)
+        except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+            raise LetorError(
+                path,
+                None,
+                f"cannot be decompressed as {suffix} ({str(error).rstrip('.')}): it is cut short, "
+                "damaged, or has the wrong suffix. Fetch it again, or rename it.",
+            ) from error
+    for magic, kind in _MAGIC.items():
+        if raw.startswith(magic):
+            raise LetorError(path, 1, f"is compressed: give its name the suffix {kind}.")
+    return raw
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing that appears, whole, when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("wb") as raw, _compressing(raw, path.suffix.lower()) as file:
+            yield file
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    if suffix == ".gz":  # without name and time, so that the same data make the same file
+        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as file:
+            yield cast(IO[bytes], file)
+    elif suffix == ".xz":
+        with lzma.open(raw, "wb") as file:
+            yield cast(IO[bytes], file)
+    elif suffix == ".bz2":
+        with bz2.open(raw, "wb") as file:
+            yield cast(IO[bytes], file)
+    else:
+        yield raw

@@ -1,0 +1,231 @@
+"""Ranking data from LETOR (svmlight) files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tierrank.data.letor.files import SUFFIXES, LetorError
+from tierrank.data.letor.parsing import AnyArray, FloatArray, Parsed, parse
+from tierrank.tiers import Tiers
+
+OneBased = Literal["auto", True, False]
+PARTS = ("train", "vali", "test")
+
+# bytes of a cell of a dense array, and of an entry of a sparse one (value and column)
+_CELL, _ENTRY = 8, 12
+
+
+@dataclass(frozen=True, eq=False)
+class RankingData:
+    """Rows with features and a graded label, each of a query.
+
+    Attributes
+    ----------
+    X
+        [rows, n_features] float64: a numpy array, or a scipy `csr_matrix` with sorted indices
+    y
+        [rows] float64 labels, higher is better
+    qid
+        [rows] the query of each row: int64, or strings if not all are integers
+    comments
+        [rows] what followed the `#`, stripped, "" for nothing; None if they were not kept
+    """
+
+    X: Any
+    y: FloatArray
+    qid: AnyArray
+    comments: tuple[str, ...] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of `X`."""
+        return int(self.X.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        kind = "dense" if isinstance(self.X, np.ndarray) else "sparse"
+        queries = len(np.unique(self.qid))
+        return (
+            f"RankingData({len(self):,} row{'s' * (len(self) != 1)}, "
+            f"{queries:,} {'query' if queries == 1 else 'queries'}, "
+            f"{self.n_features:,} {kind} feature{'s' * (self.n_features != 1)})"
+        )
+
+    def tiers(self) -> Tiers:
+        """One list a query, in order of first appearance: `Tiers.from_labels(y, qid=qid)`."""
+        return Tiers.from_labels(self.y, qid=self.qid)
+
+
+def read_letor(
+    path: str | PathLike[str],
+    *,
+    n_features: int | None = None,
+    one_based: OneBased = "auto",
+    missing: float = np.nan,
+    dense: bool | None = None,
+    keep_comments: bool = False,
+) -> RankingData:
+    """Read a LETOR or svmlight ranking file.
+
+    A row is ``label qid:q index:value … # comment``. Blank lines, and lines with nothing but a
+    comment, are skipped; a `#` starts a comment wherever it stands. Fields are set apart by
+    blanks or tabs. Lines may end as on Windows, the last one with nothing, and the file may
+    begin with a UTF-8 byte order mark.
+
+    Rows of a query need not be adjacent. Indices of a row need not ascend (they are sorted), but
+    none may stand twice. Numbers are read to the last bit, as Python's `float` reads them; one
+    that is too large for a float64 is an error, `inf` is accepted for a feature.
+
+    The whole file is held in memory, beside 12 bytes a feature value and about 48 a row; a dense
+    `X` takes 8 bytes a cell more, unless every row names every feature: then it takes nothing.
+
+    Parameters
+    ----------
+    path
+        the file; a name that ends in .gz, .xz or .bz2 says that it is compressed. If no row has a
+        qid, LightGBM's ``<path>.query`` gives the number of rows of each query, and qid is
+        0, 1, …; `.query` is not looked at otherwise.
+    n_features
+        number of columns; without it, as many as the largest index needs
+    one_based
+        whether indices start at 1. "auto": yes, unless an index 0 occurs. A file that starts at
+        0 but never uses it looks the same as one that starts at 1: pass False for it.
+    missing
+        what the feature values ``NULL`` (as in LETOR's MQ2007-agg) and ``NaN`` become
+    dense
+        True for a numpy array, False for a scipy `csr_matrix`; None for what takes less memory,
+        which is dense if at least two thirds of the cells are written. What a row does not name
+        is 0.
+    keep_comments
+        keep what follows the `#`
+
+    Raises
+    ------
+    LetorError
+        a `ValueError` that names the file, the line and the column, and says what to do
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "train.txt")
+    ...     _ = file.write_text("2 qid:7 1:0.5 2:3 # doc 1\\n0 qid:7 1:0.1 2:NULL # doc 2\\n")
+    ...     data = read_letor(file)
+    >>> data
+    RankingData(2 rows, 1 query, 2 dense features)
+    >>> data.X
+    array([[0.5, 3. ],
+           [0.1, nan]])
+    >>> data.tiers()
+    Tiers(1 list, 2 rows, 2 tiers)
+      7: 0 > 1
+    """
+    _check_options(n_features, one_based)
+    parsed = parse(Path(path), missing=missing, keep_comments=keep_comments)
+    return _finish([parsed], n_features, one_based, dense)[0]
+
+
+def read_letor_fold(
+    folder: str | PathLike[str],
+    *,
+    n_features: int | None = None,
+    one_based: OneBased = "auto",
+    missing: float = np.nan,
+    dense: bool | None = None,
+    keep_comments: bool = False,
+) -> dict[str, RankingData]:
+    """Read the `train.txt`, `vali.txt` and `test.txt` of a folder such as LETOR's `Fold1`.
+
+    They may be compressed (`train.txt.gz`, …). The arguments are those of `read_letor`; what they
+    leave open (the number of features, where indices start, dense or sparse) is settled for all
+    three together, so that their columns agree. So all three are in memory at once.
+
+    Returns
+    -------
+    the data by "train", "vali" and "test"; a part without a file is left out, except train
+    """
+    _check_options(n_features, one_based)
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise LetorError(folder, None, "is not a folder: give the one that holds train.txt.")
+    files = {part: file for part in PARTS if (file := _part(folder, part)) is not None}
+    if "train" not in files:
+        raise LetorError(folder, None, "has no train.txt, .gz, .xz or .bz2: give another folder.")
+    parsed = [parse(file, missing=missing, keep_comments=keep_comments) for file in files.values()]
+    return dict(zip(files, _finish(parsed, n_features, one_based, dense), strict=True))
+
+
+def _part(folder: Path, part: str) -> Path | None:
+    files = [folder / f"{part}.txt{suffix}" for suffix in ("", *SUFFIXES)]
+    there = [file for file in files if file.is_file()]
+    if len(there) > 1:
+        names = " and ".join(file.name for file in there)
+        raise LetorError(folder, None, f"has both {names}: leave one of them.")
+    return there[0] if there else None
+
+
+def _finish(
+    files: Sequence[Parsed], n_features: int | None, one_based: OneBased, dense: bool | None
+) -> list[RankingData]:
+    """Settle for all files what an index means, and make the matrices."""
+    with_zero = [file for file in files if file.first_zero >= 0]
+    if with_zero and one_based is True:
+        file = with_zero[0]
+        what = "the feature index is 0, but one_based=True says they start at 1: pass False."
+        raise file.error(file.first_zero, what)
+    base = int(not with_zero if one_based == "auto" else one_based)
+    most = max(file.largest for file in files) - base + 1
+    columns = max(most, 0) if n_features is None else int(n_features)
+    for file in files:
+        if file.largest - base >= columns:
+            last = columns - 1 + base
+            raise file.error(
+                file.largest_at,
+                f"the feature index {file.largest} is over {last}, the last of {columns} that "
+                f"start at {base}: pass a larger n_features, or none.",
+            )
+    if dense is None:
+        cells = columns * sum(len(file.labels) for file in files)
+        dense = sum(len(file.values) for file in files) * _ENTRY >= cells * _CELL
+    return [
+        RankingData(_matrix(file, base, columns, dense), file.labels, file.qid, file.comments)
+        for file in files
+    ]
+
+
+def _check_options(n_features: int | None, one_based: OneBased) -> None:
+    if not isinstance(one_based, bool) and one_based != "auto":
+        raise ValueError(f'one_based is "auto", True or False, not {one_based!r}.')
+    if n_features is None:
+        return
+    if isinstance(n_features, bool) or not isinstance(n_features, int | np.integer):
+        raise ValueError(f"n_features is a whole number, not {n_features!r}.")
+    if not 0 <= n_features <= 2**31:
+        raise ValueError(f"n_features is from 0 to 2^31, not {n_features}.")
+
+
+def _matrix(file: Parsed, base: int, columns: int, dense: bool) -> Any:
+    rows = len(file.labels)
+    if dense and len(file.values) == rows * columns:
+        return file.values.reshape(rows, columns)  # no index twice, so each row has them all
+    if dense:
+        from tierrank.data.letor.kernel import spread
+
+        X = np.zeros((rows, columns))
+        spread(file.row_ends, file.indices, base, file.values, X)
+        return X
+    from scipy.sparse import csr_matrix
+
+    file.indices -= np.int32(base)
+    matrix = csr_matrix((file.values, file.indices, file.row_ends), shape=(rows, columns))
+    matrix.has_sorted_indices = True
+    matrix.has_canonical_format = True
+    return matrix
