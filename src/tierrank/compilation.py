@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable
+from logging import getLogger
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,18 @@ def compiled(function: Callable[..., Any], *, sources: str, **options: Any) -> C
         return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
     except RuntimeError:  # neither the package's folder nor the user's can be written
         return numba.njit(**options)(function)  # type: ignore[no-any-return]
+
+
+def announce(file: str, sources: str, message: str) -> None:
+    """Warn that the code of a file is about to be compiled, if nothing of it is kept yet.
+
+    Silent where the cache is kept elsewhere than beside the file: that is not for us to tell.
+    """
+    cache = Path(file).parent / "__pycache__"
+    if "NUMBA_CACHE_DIR" in os.environ or not os.access(cache, os.W_OK):
+        return
+    if not any(cache.glob(f"*{sources}*")):
+        getLogger("tierrank").warning(message)
 
 
 def digest(files: Iterable[Path]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from tierrank.compilation import compiled, digest
+from tierrank.compilation import announce, compiled, digest
 from tierrank.data.letor import decimals
 from tierrank.data.letor.decimals import (
     FOR_PYTHON,
@@ -206,5 +206,6 @@ def _spread(row_ends, indices, base, values, matrix):
             matrix[row, indices[entry] - base] = values[entry]
 
 
+announce(__file__, SOURCES, "compiling the reader for this CPU: takes some seconds, this once")
 scan = compiled(_scan, sources=SOURCES, nogil=True, error_model="numpy")
 spread = compiled(_spread, sources=SOURCES, nogil=True, error_model="numpy")

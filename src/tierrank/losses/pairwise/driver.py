@@ -8,8 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank.compilation import announce
 from tierrank.losses.pairwise import compiled
 from tierrank.plackett_luce.kernels.driver import run
+
+announce(
+    __file__, compiled.SOURCES,
+    "compiling sums over pairs for this CPU: takes a few seconds a kind, this once",
+)  # fmt: skip
 
 
 def pair_sums(

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from logging import getLogger
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -19,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tierrank.compilation import announce
 from tierrank.plackett_luce.kernels import compiled, curvature
-from tierrank.plackett_luce.kernels.elementary import will_compile
+from tierrank.plackett_luce.kernels.elementary import SOURCES
 from tierrank.plackett_luce.quadrature import gauss_legendre, rule_for
 
 Integers = npt.NDArray[np.int64]
@@ -29,10 +29,7 @@ SEGMENT_ROWS = 1 << 16  # a list longer than this is shared between threads
 WORK_PER_TASK = 1 << 17  # nodes of an item: about 0.1 ms, well above a hand-over
 TASKS_PER_THREAD = 8
 
-if will_compile():
-    getLogger("tierrank").warning(
-        "compiling the kernels for this CPU: takes some ten seconds, this once"
-    )
+announce(__file__, SOURCES, "compiling the kernels for this CPU: takes some ten seconds, this once")
 
 _pool: ThreadPoolExecutor | None = None
 _pool_threads = 0

@@ -12,7 +12,6 @@ Flags: `reassoc` lets LLVM vectorise sums, but would also let it turn (1 − s) 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -39,14 +38,6 @@ def jit(*, sums: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile without the GIL and without checks for division by zero, which block vectorising."""
     flags = ELEMENTWISE | ({"reassoc"} if sums else set())
     return partial(compiled, sources=SOURCES, nogil=True, error_model="numpy", fastmath=flags)
-
-
-def will_compile() -> bool:
-    """Whether the cache next to these files has nothing for them yet (or another is in use)."""
-    cache = HERE / "__pycache__"
-    if "NUMBA_CACHE_DIR" in os.environ or not os.access(cache, os.W_OK):
-        return False  # kept elsewhere: not for us to tell
-    return not any(cache.glob(f"*{SOURCES}*"))
 
 
 def _bitcast(from_type: Any, to_type: Any) -> Any:
