@@ -94,10 +94,8 @@ class _GradedLists(ScoredLists):
 
     def __init__(self, values: Tensor, tiers: Tiers) -> None:
         super().__init__(values, tiers)
-        lengths, index, flat = tiers.lengths, tiers.items, values.reshape(-1)
+        lengths, index, flat = tiers.lengths, self.written, values.reshape(-1)
         self.list = Groups(range_numbers(lengths), len(tiers))
-        if tiers.n_items is not None and self.own:
-            index = index + self.list.of * tiers.n_items
         wide = wide_dtype(values.device)
         self.entries = flat.index_select(0, index).to(wide)
         self.grades = tiers.grades.to(wide)

@@ -48,7 +48,7 @@ def tier_weights(alpha: Alpha, tiers: Tiers) -> Tensor:
     """
     kind = wide_dtype(tiers.device)
     lengths, sizes = tiers.lengths, tiers.tier_sizes
-    full = lengths if not tiers.rest else torch.full_like(lengths, tiers.n_items or 0)
+    full = tiers.full_lengths
     if isinstance(alpha, str):
         if alpha != "gain":
             raise ValueError(f'weights of places are "gain", a function or numbers, not {alpha!r}')

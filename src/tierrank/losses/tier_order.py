@@ -8,7 +8,7 @@ from torch import Tensor
 from tierrank.plackett_luce.inputs import wide_dtype
 from tierrank.plackett_luce.scored import ScoredLists
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import offsets, range_numbers, ranges, repeat
+from tierrank.tiers.ragged import offsets, range_numbers, ranges
 
 
 class TierOrder(ScoredLists):
@@ -36,9 +36,7 @@ class TierOrder(ScoredLists):
     def __init__(self, values: Tensor, tiers: Tiers) -> None:
         super().__init__(values, tiers)
         sizes, per_list, grades = tiers.tier_sizes, tiers.list_offsets.diff(), tiers.grades
-        index = tiers.items
-        if tiers.score_shape is None and self.own:
-            index = index + repeat(self._first_score(), tiers.lengths)
+        index = self.written
         if tiers.rest:
             index, sizes, per_list, grades = self._with_rest(index, sizes, per_list, grades)
         self.index, self.grades = index, grades
@@ -61,11 +59,6 @@ class TierOrder(ScoredLists):
     def list_of(self) -> Tensor:
         """[entries] number of the list."""
         return range_numbers(self.list_offsets.diff())
-
-    def _first_score(self) -> Tensor:
-        """[lists] flat index of the first score of every list over a catalogue."""
-        assert self.tiers.n_items is not None
-        return torch.arange(len(self.tiers), device=self.tiers.device) * self.tiers.n_items
 
     def _with_rest(
         self, index: Tensor, sizes: Tensor, per_list: Tensor, grades: Tensor

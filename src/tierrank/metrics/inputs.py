@@ -18,7 +18,7 @@ from tierrank.tiers.arrays import (
     stable_order,
     to_numpy,
 )
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.grouping import checked_lengths, group_rows
 
 FloatArray = npt.NDArray[np.float64]
 Gain = Literal["exp2", "linear"] | Callable[[FloatArray], Any]
@@ -75,7 +75,9 @@ def read_lists(scores: Any, labels: Any, qid: Any, lengths: Any) -> Lists:
     if not rows:
         raise ValueError("there are no rows, so there is nothing to measure.")
     if lengths is not None:
-        return Lists(score, label, offsets(_checked_lengths(lengths, rows)), None)
+        return Lists(
+            score, label, offsets(checked_lengths(to_numpy(lengths, "lengths"), rows, "rows")), None
+        )
     if qid is None:
         return Lists(score, label, np.array([0, rows]), None)
     list_of_row, keys = group_rows(to_numpy(qid, "qid"), rows)
@@ -112,25 +114,6 @@ def _finite_rows(values: Any, what: str) -> AnyArray:
             "leave the row out, or give it a finite number."
         )
     return rows
-
-
-def _checked_lengths(lengths: Any, rows: int) -> IntArray:
-    sizes = to_numpy(lengths, "lengths")
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
-        raise ValueError(
-            f"lengths must be 1-D integers, not {sizes.dtype} with shape {sizes.shape}."
-        )
-    sizes = sizes.astype(np.int64)
-    if (bad := sizes <= 0).any():
-        at = int(np.argmax(bad))
-        problem = "is negative" if sizes[at] < 0 else "is an empty list: leave it out"
-        raise ValueError(f"lengths[{at}] = {sizes[at]} {problem}.")
-    if int(sizes.sum()) != rows:
-        raise ValueError(
-            f"the lengths sum to {sizes.sum()}, but there are {rows} rows: every row must belong "
-            "to exactly one list."
-        )
-    return sizes
 
 
 def checked_k(k: int | None) -> int | None:

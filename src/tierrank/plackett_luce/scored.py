@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from tierrank.tiers import Tiers
+from tierrank.tiers.ragged import range_numbers
 
 
 class ScoredLists:
@@ -28,6 +29,13 @@ class ScoredLists:
         self.values, self.tiers = values, tiers
         # scores shared by one list are that list's own
         self.own = _has_own_scores(values, tiers) or len(tiers) == 1
+
+    @property
+    def written(self) -> Tensor:
+        """[entries] the flat index of the score of every written item, by list and tier."""
+        if self.tiers.n_items is None or not self.own:
+            return self.tiers.items
+        return self.tiers.items + self.tiers.n_items * range_numbers(self.tiers.lengths)
 
     def not_finite(self, flat: int, where: str = "") -> ValueError:
         """The complaint about one score, named as the caller knows it."""

@@ -256,6 +256,13 @@ class Tiers:
         return self.tier_offsets[self.list_offsets].diff()
 
     @property
+    def full_lengths(self) -> Tensor:
+        """[lists] number of items, with the rest."""
+        if self.n_items is None or not self.rest:
+            return self.lengths
+        return torch.full_like(self.list_offsets[1:], self.n_items)
+
+    @property
     def n_tiers(self) -> Tensor:
         """[lists] number of tiers, with the rest if it is not empty."""
         written = self.list_offsets.diff()

@@ -100,3 +100,22 @@ def _is_missing(value: Any) -> bool:
         return bool(value != value)
     except TypeError:  # pandas' NA: neither true nor false
         return True
+
+
+def checked_lengths(lengths: AnyArray, rows: int, what: str) -> IntArray:
+    """Sizes of lists of consecutive rows, each of which has one of `what`."""
+    if lengths.ndim != 1 or (len(lengths) and lengths.dtype.kind not in "iu"):
+        raise ValueError(
+            f"lengths must be 1-D integers, not {lengths.dtype} with shape {lengths.shape}."
+        )
+    sizes = lengths.astype(np.int64)
+    if len(sizes) and sizes.min() <= 0:
+        at = int(np.argmax(sizes <= 0))
+        problem = "is negative" if sizes[at] < 0 else "is an empty list: leave it out"
+        raise ValueError(f"lengths[{at}] = {sizes[at]} {problem}.")
+    if int(sizes.sum()) != rows:
+        raise ValueError(
+            f"the lengths sum to {sizes.sum()}, but there are {rows} {what}: "
+            "every row must belong to exactly one list."
+        )
+    return sizes

@@ -18,7 +18,7 @@ from tierrank.tiers.arrays import (
     stable_order,
     to_numpy,
 )
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.grouping import checked_lengths, group_rows
 
 # Integer labels in a range up to this are ranked by subtraction, others by sorting them first.
 _NARROW = 1 << 16
@@ -49,7 +49,7 @@ def _flat(values: AnyArray, qid: Any, lengths: Any, mask: Any) -> Parts:
         lists, keys = group_rows(to_numpy(qid, "qid"), rows)
         n_lists = len(keys)
     elif lengths is not None:
-        sizes = _checked_lengths(to_numpy(lengths, "lengths"), rows)
+        sizes = checked_lengths(to_numpy(lengths, "lengths"), rows, "labels")
         lists, n_lists = list_of_entry(offsets(sizes)), len(sizes)
     else:
         lists, n_lists = np.zeros(rows, dtype=np.int64), min(rows, 1)
@@ -164,21 +164,3 @@ def _check_finite(values: AnyArray, entries: IntArray | None, shape: tuple[int, 
         f"labels[{where}] is {kind} ({len(values) - int(finite.sum())} such labels in all): "
         f"{cure}, or give it a finite label."
     )
-
-
-def _checked_lengths(lengths: AnyArray, rows: int) -> IntArray:
-    if lengths.ndim != 1 or (len(lengths) and lengths.dtype.kind not in "iu"):
-        raise ValueError(
-            f"lengths must be 1-D integers, not {lengths.dtype} with shape {lengths.shape}."
-        )
-    sizes = lengths.astype(np.int64)
-    if len(sizes) and sizes.min() <= 0:
-        at = int(np.argmax(sizes <= 0))
-        problem = "is negative" if sizes[at] < 0 else "is an empty list: leave it out"
-        raise ValueError(f"lengths[{at}] = {sizes[at]} {problem}.")
-    if int(sizes.sum()) != rows:
-        raise ValueError(
-            f"the lengths sum to {sizes.sum()}, but there are {rows} labels: "
-            "every row must belong to exactly one list."
-        )
-    return sizes

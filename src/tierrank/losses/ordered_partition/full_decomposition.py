@@ -102,7 +102,7 @@ def _in_one_pass(lists: FlatLists, backward: bool, constant: bool) -> Tensor:
     # the tier that the layout leaves out is chosen last, out of itself; or first, out of all
     picked = tier_offsets.diff()
     above = tier_offsets[:-1] - tier_offsets[list_offsets[:-1]][sums.tier_list]
-    total = _list_sizes(lists.tiers)
+    total = lists.tiers.full_lengths
     last = total - tier_offsets[list_offsets].diff()
     if backward:
         both = ((last > 0) & (list_offsets.diff() > 0)).nonzero()[:, 0]
@@ -138,11 +138,3 @@ def _log_constant(remaining: Tensor, picked: Tensor) -> Tensor:
     subsets = size * math.log(2) + torch.log1p(-torch.exp2(-size))
     share = subsets + (picked / size).log()
     return torch.where(picked > 0, share, 0.0)
-
-
-def _list_sizes(tiers: Tiers) -> Tensor:
-    """[lists] number of items, with the rest."""
-    if not tiers.rest:
-        return tiers.lengths
-    assert tiers.n_items is not None
-    return torch.full_like(tiers.lengths, tiers.n_items)

@@ -73,10 +73,7 @@ class Stages(ScoredLists):
                 "and with one score an item for all stages: use it, or write the last tier out"
             )
         super().__init__(self._without_stages(values, tiers) if self.by_stage else values, tiers)
-        per_list, sizes, item = tiers.list_offsets.diff(), tiers.tier_sizes, tiers.items
-        if tiers.score_shape is None and self.own:
-            assert tiers.n_items is not None
-            item = item + tiers.n_items * range_numbers(tiers.lengths)
+        per_list, sizes, item = tiers.list_offsets.diff(), tiers.tier_sizes, self.written
         borders = tiers.tier_offsets[tiers.list_offsets]
         if backward:
             item, sizes = item[_reversed(borders)], sizes[_reversed(tiers.list_offsets)]
