@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_FLAGS ?=
-BENCH ?= likelihood objectives
+BENCH ?= likelihood objectives reading
 BENCH_FLAGS ?=
 
 BIN := $(VENV)/bin

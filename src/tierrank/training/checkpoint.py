@@ -1,0 +1,80 @@
+"""Where a fit that was stopped can be taken up again, to the same result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tierrank import storage
+from tierrank.storage import Arrays
+
+
+class Checkpoint:
+    """A folder that keeps the state of a fit.
+
+    Parameters
+    ----------
+    folder
+        where to keep it; None: nowhere, and all methods do nothing
+    identity
+        what the fit is of: settings and data, JSON-able. A state of another fit is refused.
+    every
+        seconds between two states that are kept
+    """
+
+    def __init__(
+        self, folder: Path | str | None, identity: Mapping[str, Any], *, every: float = 20.0
+    ) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self.identity = json.loads(json.dumps(identity))
+        self.every = every
+        self._last = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Any], Arrays] | None:
+        """The state that was kept, or None if there is none."""
+        if self.folder is None or not storage.exists(self.folder, "checkpoint"):
+            return None
+        content, tensors = storage.read(self.folder, "checkpoint")
+        if content["identity"] != self.identity:
+            known, new = content["identity"], self.identity
+            other = sorted(key for key in {*known, *new} if known.get(key) != new.get(key))
+            raise storage.StorageError(
+                f"{self.folder}: holds a checkpoint of another fit (what differs: "
+                f"{', '.join(other)}). Continue with what it was begun with, or remove the folder."
+            )
+        return content["state"], tensors
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to keep the state."""
+        return self.folder is not None and time.monotonic() - self._last >= self.every
+
+    def save(self, state: Mapping[str, Any], tensors: Arrays) -> None:
+        """Keep a state in place of the last one."""
+        if self.folder is not None:
+            content = {"identity": self.identity, "state": state}
+            storage.write(self.folder, "checkpoint", content, tensors)
+            self._last = time.monotonic()
+
+
+def digest(*arrays: Any) -> str:
+    """A digest of what arrays hold: dense, sparse, or None."""
+    total = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        if array is None:
+            total.update(b"none")
+            continue
+        sparse = hasattr(array, "indptr")
+        parts = (array.data, array.indices, array.indptr) if sparse else (array,)
+        for part in parts:
+            flat = np.ascontiguousarray(part)
+            total.update(f"{flat.dtype.str}{flat.shape}".encode())
+            named = flat.dtype.kind in "OUS"
+            total.update(repr(flat.tolist()).encode() if named else flat.data)
+    return total.hexdigest()
