@@ -1,19 +1,25 @@
 """Data sets: readers, writers and generators."""
 
 from tierrank.data import synthetic
-from tierrank.data.letor import (
-    LetorError,
-    RankingData,
-    read_letor,
-    read_letor_fold,
-    write_letor,
-)
+from tierrank.data.files import DataFileError
+from tierrank.data.folds import Fold, read_folds
+from tierrank.data.letor import LetorError, read_letor, read_letor_fold, write_letor
+from tierrank.data.ranking_data import RankingData
+from tierrank.data.reading import read
+from tierrank.data.tables import TableError, read_table, write_table
 
 __all__ = [
+    "DataFileError",
+    "Fold",
     "LetorError",
     "RankingData",
+    "TableError",
+    "read",
+    "read_folds",
     "read_letor",
     "read_letor_fold",
+    "read_table",
     "synthetic",
     "write_letor",
+    "write_table",
 ]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tierrank.data.letor.files import LetorError, read_bytes
+from tierrank.data.files import read_bytes
+from tierrank.data.letor.errors import LetorError
 from tierrank.data.letor.sidecar import queries_of
 
 FloatArray = npt.NDArray[np.float64]
@@ -46,9 +47,11 @@ def parse(path: Path, *, missing: float, keep_comments: bool) -> Parsed:
 
     if path.is_dir():
         raise LetorError(
-            path, None, "is a folder: read one of its files, or all with read_letor_fold."
+            path,
+            None,
+            "is a folder: read one of its files, or all with read_letor_fold or read_folds.",
         )
-    text = read_bytes(path)
+    text = read_bytes(path, LetorError)
     if (nul := text.find(b"\0")) >= 0:
         raise _error(path, text, nul, "there is a NUL byte: this is not a text file.")
     if not text.endswith(b"\n"):

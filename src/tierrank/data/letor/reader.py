@@ -3,65 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from tierrank.data.letor.files import SUFFIXES, LetorError
-from tierrank.data.letor.parsing import AnyArray, FloatArray, Parsed, parse
-from tierrank.tiers import Tiers
+from tierrank.data.files import SUFFIXES
+from tierrank.data.letor.errors import LetorError
+from tierrank.data.letor.parsing import Parsed, parse
+from tierrank.data.ranking_data import RankingData
 
 OneBased = Literal["auto", True, False]
 PARTS = ("train", "vali", "test")
 
 # bytes of a cell of a dense array, and of an entry of a sparse one (value and column)
 _CELL, _ENTRY = 8, 12
-
-
-@dataclass(frozen=True, eq=False)
-class RankingData:
-    """Rows with features and a graded label, each of a query.
-
-    Attributes
-    ----------
-    X
-        [rows, n_features] float64: a numpy array, or a scipy `csr_matrix` with sorted indices
-    y
-        [rows] float64 labels, higher is better
-    qid
-        [rows] the query of each row: int64, or strings if not all are integers
-    comments
-        [rows] what followed the `#`, stripped, "" for nothing; None if they were not kept
-    """
-
-    X: Any
-    y: FloatArray
-    qid: AnyArray
-    comments: tuple[str, ...] | None = None
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of `X`."""
-        return int(self.X.shape[1])
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __repr__(self) -> str:
-        kind = "dense" if isinstance(self.X, np.ndarray) else "sparse"
-        queries = len(np.unique(self.qid))
-        return (
-            f"RankingData({len(self):,} row{'s' * (len(self) != 1)}, "
-            f"{queries:,} {'query' if queries == 1 else 'queries'}, "
-            f"{self.n_features:,} {kind} feature{'s' * (self.n_features != 1)})"
-        )
-
-    def tiers(self) -> Tiers:
-        """One list a query, in order of first appearance: `Tiers.from_labels(y, qid=qid)`."""
-        return Tiers.from_labels(self.y, qid=self.qid)
 
 
 def read_letor(
@@ -128,9 +85,10 @@ def read_letor(
     Tiers(1 list, 2 rows, 2 tiers)
       7: 0 > 1
     """
-    _check_options(n_features, one_based)
-    parsed = parse(Path(path), missing=missing, keep_comments=keep_comments)
-    return _finish([parsed], n_features, one_based, dense)[0]
+    return read_letor_files(
+        [Path(path)], n_features=n_features, one_based=one_based, missing=missing, dense=dense,
+        keep_comments=keep_comments,
+    )[0]  # fmt: skip
 
 
 def read_letor_fold(
@@ -152,15 +110,32 @@ def read_letor_fold(
     -------
     the data by "train", "vali" and "test"; a part without a file is left out, except train
     """
-    _check_options(n_features, one_based)
     folder = Path(folder)
     if not folder.is_dir():
         raise LetorError(folder, None, "is not a folder: give the one that holds train.txt.")
     files = {part: file for part in PARTS if (file := _part(folder, part)) is not None}
     if "train" not in files:
         raise LetorError(folder, None, "has no train.txt, .gz, .xz or .bz2: give another folder.")
-    parsed = [parse(file, missing=missing, keep_comments=keep_comments) for file in files.values()]
-    return dict(zip(files, _finish(parsed, n_features, one_based, dense), strict=True))
+    read = read_letor_files(
+        list(files.values()), n_features=n_features, one_based=one_based, missing=missing,
+        dense=dense, keep_comments=keep_comments,
+    )  # fmt: skip
+    return dict(zip(files, read, strict=True))
+
+
+def read_letor_files(
+    paths: Sequence[Path],
+    *,
+    n_features: int | None = None,
+    one_based: OneBased = "auto",
+    missing: float = np.nan,
+    dense: bool | None = None,
+    keep_comments: bool = False,
+) -> list[RankingData]:
+    """Read files that belong together, so that their columns agree; options as in `read_letor`."""
+    _check_options(n_features, one_based)
+    parsed = [parse(path, missing=missing, keep_comments=keep_comments) for path in paths]
+    return _finish(parsed, n_features, one_based, dense)
 
 
 def _part(folder: Path, part: str) -> Path | None:

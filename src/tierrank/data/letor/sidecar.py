@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tierrank.data.letor.files import SUFFIXES, LetorError, read_bytes
+from tierrank.data.files import SUFFIXES, read_bytes, without_compression
+from tierrank.data.letor.errors import LetorError
 
 
 def queries_of(path: Path, rows: int) -> npt.NDArray[np.int64]:
@@ -19,7 +20,7 @@ def queries_of(path: Path, rows: int) -> npt.NDArray[np.int64]:
     -------
     [rows] 0 for the rows of the first query, 1 for those of the second, …
     """
-    plain = path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
+    plain = without_compression(path)
     names = dict.fromkeys(f"{base.name}.query" for base in (path, plain))
     candidates = [path.with_name(name + suffix) for name in names for suffix in ("", *SUFFIXES)]
     sidecar = next((file for file in candidates if file.is_file()), None)
@@ -31,7 +32,7 @@ def queries_of(path: Path, rows: int) -> npt.NDArray[np.int64]:
             "qid:… after the labels, or the number of rows of each query into such a file.",
         )
     counts = []
-    for line, word in enumerate(read_bytes(sidecar).splitlines(), start=1):
+    for line, word in enumerate(read_bytes(sidecar, LetorError).splitlines(), start=1):
         word = word.removeprefix(b"\xef\xbb\xbf").strip()
         if not word:
             continue

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tierrank.data.letor.files import writing
+from tierrank.data.files import writing
 from tierrank.data.letor.parsing import AnyArray, FloatArray
 
 _EXACT_INTEGERS = 2**53

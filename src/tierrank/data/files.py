@@ -21,7 +21,7 @@ _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
 
 
-class LetorError(ValueError):
+class DataFileError(ValueError):
     """A file that cannot be read: says which, where in it, what is wrong and what to do.
 
     Attributes
@@ -29,19 +29,37 @@ class LetorError(ValueError):
     path
         the file
     line
-        the line, counted from 1, or None if it concerns the file as a whole
+        the line, counted from 1, or None if it concerns the file as a whole, or no text
+    row
+        the row, counted from 1, of a file that has no lines (Parquet); else None
     """
 
-    def __init__(self, path: Path, line: int | None, what: str, *, column: int | None = None):
+    def __init__(
+        self,
+        path: Path,
+        line: int | None,
+        what: str,
+        *,
+        column: int | None = None,
+        row: int | None = None,
+    ) -> None:
         place = "" if line is None else f", line {line}"
+        if row is not None:
+            place += f", row {row}"
         if column is not None:
             place += f", column {column}"
         super().__init__(f"{path}{place}: {what}")
         self.path = path
         self.line = line
+        self.row = row
 
 
-def read_bytes(path: Path) -> bytes:
+def without_compression(path: Path) -> Path:
+    """The name without .gz, .xz or .bz2: `a.csv` of `a.csv.gz`."""
+    return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
+
+
+def read_bytes(path: Path, error_class: type[DataFileError] = DataFileError) -> bytes:
     """All of a file, decompressed if its name ends in .gz, .xz or .bz2."""
     raw = path.read_bytes()
     suffix = path.suffix.lower()
@@ -49,7 +67,7 @@ def read_bytes(path: Path) -> bytes:
         try:
             return _DECOMPRESS[suffix](raw)
         except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
-            raise LetorError(
+            raise error_class(
                 path,
                 None,
                 f"cannot be decompressed as {suffix} ({str(error).rstrip('.')}): it is cut short, "
@@ -57,7 +75,7 @@ def read_bytes(path: Path) -> bytes:
             ) from error
     for magic, kind in _MAGIC.items():
         if raw.startswith(magic):
-            raise LetorError(path, 1, f"is compressed: give its name the suffix {kind}.")
+            raise error_class(path, 1, f"is compressed: give its name the suffix {kind}.")
     return raw
 
 

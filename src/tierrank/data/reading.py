@@ -1,0 +1,101 @@
+"""One door for all files of ranking data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+from tierrank.data.files import DataFileError, without_compression
+from tierrank.data.letor import read_letor
+from tierrank.data.letor.reader import OneBased
+from tierrank.data.ranking_data import Missing, RankingData, fill_value
+from tierrank.data.tables import read_table
+from tierrank.data.tables.reader import PARQUET, SEPARATORS, TableFormat
+
+Format = Literal["auto", "letor"] | TableFormat
+FORMATS = ("auto", "letor", "csv", "tsv", "parquet")
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    format: Format = "auto",
+    label: str = "label",
+    query: str = "qid",
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    missing: Missing = "keep",
+    n_features: int | None = None,
+    one_based: OneBased = "auto",
+) -> RankingData:
+    """Read a file of ranking data, in whatever format its name says.
+
+    Names that end in .csv, .tsv or .parquet are tables (`read_table`), all others LETOR or
+    svmlight (`read_letor`); .gz, .xz and .bz2 are looked through.
+
+    Parameters
+    ----------
+    path
+        the file
+    format
+        "letor", "csv", "tsv" or "parquet", where the name does not tell
+    label, query, features, drop
+        columns of a table, by name; a LETOR file has none
+    missing
+        what a missing value becomes: "keep" for NaN, or a number
+    n_features
+        the number of columns of `X`; a table must have as many, and in a LETOR file those that
+        no row names are 0
+    one_based
+        whether the indices of a LETOR file start at 1
+
+    Raises
+    ------
+    DataFileError
+        a `ValueError` that names the file and the line
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     letor, table = pathlib.Path(folder, "a.txt"), pathlib.Path(folder, "a.csv")
+    ...     _ = letor.write_text("2 qid:7 1:0.5 2:3\\n0 qid:7 1:0.1 2:4\\n")
+    ...     _ = table.write_text("qid,label,x,y\\n7,2,0.5,3\\n7,0,0.1,4\\n")
+    ...     (read(letor).X == read(table).X).all()
+    np.True_
+    """
+    path = Path(path)
+    if format not in FORMATS:
+        raise ValueError(f"format is one of {', '.join(FORMATS)}, not {format!r}.")
+    if path.is_dir():
+        raise DataFileError(
+            path,
+            None,
+            "is a folder: give one of its files, or read train, vali and test together with "
+            "read_letor_fold, or all folds with read_folds.",
+        )
+    table: TableFormat | None = None if format == "auto" or format == "letor" else format
+    if table is not None or (format == "auto" and is_table(path)):
+        data = read_table(
+            path, label=label, query=query, features=features, drop=drop, missing=missing,
+            format=table,
+        )  # fmt: skip
+        if n_features is not None and data.n_features != n_features:
+            what = f"has {data.n_features} feature columns, but should have {n_features}: {_NAMES}"
+            raise DataFileError(path, None, what)
+        return data
+    if features is not None or drop:
+        what = "columns have names in tables alone: leave out features and drop."
+        raise DataFileError(path, None, what)
+    return read_letor(path, n_features=n_features, one_based=one_based, missing=fill_value(missing))
+
+
+_NAMES = "choose them with features or drop."
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name is that of a table."""
+    suffix = without_compression(path).suffix.lower()
+    return suffix in SEPARATORS or suffix == PARQUET

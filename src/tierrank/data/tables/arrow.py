@@ -1,0 +1,99 @@
+"""Columns of pyarrow as numbers and as query keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tierrank.data.tables.assembly import EXACT_INTEGERS, BadColumn, FloatArray, spread
+from tierrank.data.tables.errors import shown
+from tierrank.data.tables.keys import bad_type, keys_of
+
+
+class ArrowColumns:
+    """The columns of a `pyarrow.Table`, found by the names that a file or table gives them."""
+
+    def __init__(self, table: Any, names: Sequence[str]) -> None:
+        self.names = names
+        self.rows = table.num_rows
+        self._table = table
+        self._place = {name: i for i, name in enumerate(table.column_names)}
+
+    def floats(self, position: int) -> FloatArray | BadColumn:
+        """[rows] numbers, NaN for what is null."""
+        column = _as_float64(self._column(position))
+        if isinstance(column, BadColumn):
+            return column
+        values = np.empty(self.rows)
+        fill(column, values)
+        return values
+
+    def keys(self, position: int) -> Any:
+        """[rows] query keys."""
+        import pyarrow as pa
+
+        column = _plain(self._column(position))
+        kind = column.type
+        if pa.types.is_nested(kind):
+            return BadColumn(bad_type(kind))
+        try:
+            if not (_is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+                column = column.cast(pa.large_string())  # dates as ISO 8601, bytes if UTF-8
+            codes, distinct = codes_and_distinct(column)
+        except pa.ArrowNotImplementedError:
+            return BadColumn(bad_type(kind))
+        return spread(keys_of(distinct), codes)
+
+    def _column(self, position: int) -> Any:
+        return self._table.column(self._place[self.names[position]])
+
+
+def fill(column: Any, target: FloatArray) -> None:
+    """Copy a column of float64 into an array; what is null becomes NaN."""
+    start = 0
+    for chunk in column.chunks:
+        target[start : start + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
+        start += len(chunk)
+
+
+def codes_and_distinct(column: Any) -> tuple[npt.NDArray[np.int64], list[Any]]:
+    """[rows] numbers of the distinct values of a column, null among them, and these values."""
+    encoded = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
+    chunks = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
+    return np.concatenate(chunks).astype(np.int64), encoded.chunk(0).dictionary.to_pylist()
+
+
+def _as_float64(column: Any) -> Any:
+    import pyarrow as pa
+
+    column = _plain(column)
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif not (_is_number(kind) or pa.types.is_null(kind)):
+        return BadColumn(f"is of type {shown(kind)}, not numbers.")
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        if not pa.types.is_integer(kind):
+            raise
+    values = column.to_pylist()
+    row = next(i for i, v in enumerate(values) if v is not None and abs(v) > EXACT_INTEGERS)
+    return BadColumn.with_integer(values[row], row)
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _plain(column: Any) -> Any:
+    """A column of categories as what the categories are."""
+    import pyarrow as pa
+
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column

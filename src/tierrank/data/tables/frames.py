@@ -1,0 +1,154 @@
+"""Ranking data from frames: pandas, polars, pyarrow. None is imported unless it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tierrank.data.ranking_data import Missing, RankingData, fill_value
+from tierrank.data.tables.assembly import (
+    EXACT_INTEGERS,
+    BadColumn,
+    Columns,
+    FloatArray,
+    assemble,
+    spread,
+)
+from tierrank.data.tables.choice import Wanted, choose
+from tierrank.data.tables.errors import shown
+from tierrank.data.tables.keys import bad_type, keys_of
+
+
+def from_frame(
+    frame: Any,
+    label: str,
+    query: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+    missing: Missing,
+) -> RankingData:
+    """See `RankingData.from_frame`."""
+    columns = _columns(frame)
+    wanted, fill = Wanted(label, query, features, drop), fill_value(missing)
+    choice = choose(columns.names, wanted, ValueError)
+    return assemble(columns, choice, fill, _refuse)
+
+
+def _refuse(row: int | None, what: str) -> ValueError:
+    return ValueError(what if row is None else f"row {row} of the frame: {what}")
+
+
+def _columns(frame: Any) -> Columns:
+    libraries = {kind.__module__.partition(".")[0] for kind in type(frame).__mro__}
+    if "pandas" in libraries and hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        return PandasColumns(frame)
+    if "polars" in libraries and hasattr(frame, "to_series"):
+        return PolarsColumns(frame)
+    if "pyarrow" in libraries and hasattr(frame, "column_names"):
+        from tierrank.data.tables.arrow import ArrowColumns
+
+        return ArrowColumns(frame, list(frame.column_names))
+    advice = " Call .collect() on it first." if hasattr(frame, "collect") else ""
+    raise ValueError(
+        f"a {type(frame).__module__}.{type(frame).__qualname__} is not a frame: give one of "
+        f"pandas or polars, or a pyarrow table.{advice}"
+    )
+
+
+class PandasColumns:
+    """The columns of a `pandas.DataFrame`."""
+
+    def __init__(self, frame: Any) -> None:
+        self.names: Sequence[str] = [str(name) for name in frame.columns]
+        self.rows = len(frame)
+        self._frame = frame
+
+    def floats(self, position: int) -> FloatArray | BadColumn:
+        """[rows] numbers, NaN for what is missing."""
+        from pandas.api import types
+
+        series = self._frame.iloc[:, position]
+        kind = series.dtype
+        if types.is_object_dtype(kind):
+            return _floats_of_objects(series.tolist(), series.isna().tolist())
+        is_number = types.is_numeric_dtype(kind) or types.is_bool_dtype(kind)
+        if not is_number or types.is_complex_dtype(kind):
+            return BadColumn(f"is of type {shown(kind)}, not numbers.")
+        if types.is_integer_dtype(kind):
+            present = series.dropna()
+            if len(present) and max(int(present.max()), -int(present.min())) > EXACT_INTEGERS:
+                return _large_integer(series.tolist(), series.isna().tolist())
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+
+    def keys(self, position: int) -> Any:
+        """[rows] query keys."""
+        series = self._frame.iloc[:, position]
+        missing = series.isna().to_numpy()
+        if missing.any():
+            return spread(keys_of([None]), np.where(missing, 0, 1))
+        return _keys_of_values(series.tolist(), series.dtype)
+
+
+class PolarsColumns:
+    """The columns of a `polars.DataFrame`."""
+
+    def __init__(self, frame: Any) -> None:
+        self.names: Sequence[str] = list(frame.columns)
+        self.rows = frame.height
+        self._frame = frame
+
+    def floats(self, position: int) -> FloatArray | BadColumn:
+        """[rows] numbers, NaN for what is null."""
+        import polars as pl
+
+        series = self._frame.to_series(position)
+        kind = series.dtype
+        if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
+            return BadColumn(f"is of type {shown(kind)}, not numbers.")
+        if kind.is_integer():
+            present = series.drop_nulls()
+            if len(present) and max(int(present.max()), -int(present.min())) > EXACT_INTEGERS:
+                return _large_integer(series.to_list(), series.is_null().to_list())
+        return np.asarray(series.cast(pl.Float64).fill_null(float("nan")).to_numpy())
+
+    def keys(self, position: int) -> Any:
+        """[rows] query keys."""
+        series = self._frame.to_series(position)
+        if series.dtype.is_nested():
+            return BadColumn(bad_type(series.dtype))
+        return _keys_of_values(series.to_list(), series.dtype)
+
+
+def _floats_of_objects(values: list[Any], missing: list[bool]) -> FloatArray | BadColumn:
+    """Numbers that pandas keeps as objects, such as booleans with a None among them."""
+    found = np.full(len(values), np.nan)
+    for row, (value, absent) in enumerate(zip(values, missing, strict=True)):
+        if absent:
+            continue
+        if not isinstance(value, Real | Decimal):
+            return BadColumn(f"has {shown(value)}, which is not a number.", row)
+        found[row] = float(value)
+        if isinstance(value, Integral) and abs(int(value)) > EXACT_INTEGERS:
+            return BadColumn.with_integer(int(value), row)
+    return found
+
+
+def _large_integer(values: list[Any], missing: list[bool]) -> BadColumn:
+    rows = (row for row, absent in enumerate(missing) if not absent)
+    row = next(row for row in rows if abs(int(values[row])) > EXACT_INTEGERS)
+    return BadColumn.with_integer(int(values[row]), row)
+
+
+def _keys_of_values(values: list[Any], kind: object) -> npt.NDArray[Any] | BadColumn:
+    try:
+        number = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    except TypeError:
+        return BadColumn(bad_type(kind))
+    codes = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
+    found: npt.NDArray[Any] | BadColumn = spread(keys_of(list(number)), codes)
+    return found

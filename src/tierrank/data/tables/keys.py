@@ -1,0 +1,79 @@
+"""Query keys from the values of a column of any type: integers, or else strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tierrank.data.tables.errors import shown
+
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+_EXACT = 2**53
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+class BadKey(NamedTuple):
+    """Which of the distinct values cannot be a query, and why."""
+
+    code: int
+    why: str
+
+
+def keys_of(distinct: Sequence[Any]) -> npt.NDArray[Any] | BadKey:
+    """Give a key for each of the distinct values of a column.
+
+    int64 where all are whole numbers that fit, else an object array of strings: a column of
+    such an array shares one string between all rows of a query.
+    """
+    for code, value in enumerate(distinct):
+        if value is None or (isinstance(value, float) and value != value):
+            return BadKey(code, "the query is missing: give every row one.")
+        if isinstance(value, float) and value in (float("inf"), float("-inf")):
+            return BadKey(code, f"the query is {value}: give a number or a word.")
+        if isinstance(value, str) and not value.strip():
+            return BadKey(code, "the query is empty: give every row one.")
+    if all(map(_is_whole, distinct)):
+        return np.array([int(value) for value in distinct], dtype=np.int64)
+    words: dict[str, Any] = {}
+    for code, value in enumerate(distinct):
+        word = value if isinstance(value, str) else str(value)
+        if word in words:
+            other = words[word]
+            return BadKey(
+                code,
+                f"the queries {other!r} ({type(other).__name__}) and {value!r} "
+                f"({type(value).__name__}) look the same: give the column one type.",
+            )
+        words[word] = value
+    keys = np.empty(len(words), dtype=object)
+    keys[:] = list(words)
+    return keys
+
+
+def keys_of_words(distinct: Sequence[str]) -> npt.NDArray[Any] | BadKey:
+    """The same for text: words such as 7 are numbers if all are; 07 and 7.0 are words."""
+    if all(_WHOLE.fullmatch(word) and _fits(int(word)) for word in distinct):
+        return keys_of([int(word) for word in distinct])
+    return keys_of(distinct)
+
+
+def bad_type(kind: object) -> str:
+    """What to say about a column whose values cannot be queries."""
+    return f"the query column is of type {shown(kind)}: give numbers, strings or dates."
+
+
+def _fits(value: int) -> bool:
+    return _SMALLEST <= value <= _LARGEST
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, bool | np.bool_):
+        return False
+    if isinstance(value, int | np.integer):
+        return _fits(int(value))
+    # pandas makes floats of integers when one is missing
+    return isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT

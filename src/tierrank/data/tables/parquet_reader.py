@@ -1,0 +1,58 @@
+"""Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tierrank.data.ranking_data import RankingData
+from tierrank.data.tables.arrow import ArrowColumns
+from tierrank.data.tables.assembly import assemble
+from tierrank.data.tables.choice import Wanted, choose
+from tierrank.data.tables.errors import TableError
+
+_MAGIC = b"PAR1"
+
+
+def read_parquet(path: Path, wanted: Wanted, missing: float) -> RankingData:
+    """Read a Parquet file; `read_table` says what it may hold."""
+    from pyarrow import parquet
+
+    def refuse(row: int | None, what: str) -> TableError:
+        return TableError(path, None, what, row=None if row is None else row + 1)
+
+    with path.open("rb") as raw:
+        start = raw.read(len(_MAGIC))
+        if not start:
+            raise refuse(None, "the file is empty: give one with columns and rows.")
+        if start != _MAGIC:
+            raise refuse(None, "is not a Parquet file: give its name the right suffix.")
+        raw.seek(0)
+        with _damaged(path):
+            file = parquet.ParquetFile(raw, page_checksum_verification=True)
+            names = file.schema_arrow.names
+            choice = choose(names, wanted, lambda what: refuse(None, what))
+            columns = [names[i] for i in (choice.label, choice.query, *choice.features)]
+            table = file.read(columns=columns)
+            table.validate(full=True)  # pyarrow trusts offsets and UTF-8 otherwise
+            return assemble(ArrowColumns(table, names), choice, missing, refuse)
+
+
+@contextmanager
+def _damaged(path: Path) -> Iterator[None]:
+    """Whatever pyarrow finds wrong with the file, under its name."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except TableError:
+        raise
+    except (ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
+        why = str(error).strip().rstrip(".").splitlines() or [type(error).__name__]
+        raise TableError(
+            path,
+            None,
+            f"cannot be read as Parquet ({why[0]}): it is cut short or damaged, or holds what "
+            "pyarrow does not know. Fetch or write it again.",
+        ) from error
