@@ -1,0 +1,188 @@
+"""What the feature transformers share: reading a matrix, and a state that can be saved."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tierrank.ranking.features.columns import AnyArray
+
+State = tuple[dict[str, Any], dict[str, AnyArray]]
+
+
+class FeatureTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A scikit-learn transformer of features that may look at the query, and that can be saved.
+
+    A subclass says how it is called in a saved model (`state_name`), and has `_check_parameters`,
+    `_tensors` and `_set_tensors` beside `fit` and `transform`.
+    """
+
+    state_name: ClassVar[str]
+    needs_qid: ClassVar[bool] = False
+    """Whether `transform` must know which rows belong to the same query."""
+
+    # The methods all take qid, so that a chain can call them alike; most have no use for it.
+    __metadata_request__fit: ClassVar = {"qid": False}
+    __metadata_request__transform: ClassVar = {"qid": False}
+
+    n_features_in_: int
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Self:
+        """Learn from the training rows."""
+
+    @abstractmethod
+    def transform(self, X: Any, *, qid: Any = None) -> Any:
+        """Transform rows by what was learned."""
+
+    def fit_transform(self, X: Any, y: Any = None, *, qid: Any = None) -> Any:
+        """Fit to the rows, and transform them."""
+        return self.fit(X, y, qid=qid).transform(X, qid=qid)
+
+    @property
+    def n_features_out_(self) -> int:
+        """Number of columns that `transform` gives."""
+        return self.n_features_in_
+
+    def to_state(self) -> State:
+        """Give all that a fitted transformer knows: what JSON can hold, and arrays.
+
+        `from_state` builds an equal transformer from it.
+        """
+        check_is_fitted(self)
+        parameters = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in self.get_params(deep=False).items()
+        }
+        names = getattr(self, "feature_names_in_", None)
+        info = {
+            "name": self.state_name,
+            "parameters": parameters,
+            "n_features": int(self.n_features_in_),
+            "feature_names": None if names is None else [str(name) for name in names],
+        }
+        return info, self._tensors()
+
+    @classmethod
+    def from_state(cls, info: dict[str, Any], tensors: dict[str, AnyArray]) -> Self:
+        """Build the fitted transformer whose state this is; whatever does not fit is refused."""
+        fields = {"name", "parameters", "n_features", "feature_names"}
+        if not isinstance(info, dict) or set(info) != fields:
+            raise cls._bad_state(f"its fields must be {sorted(fields)}")
+        if info["name"] != cls.state_name:
+            raise cls._bad_state(f"it is that of {info['name']!r}")
+        expected = set(cls().get_params(deep=False))
+        parameters = info["parameters"]
+        if not isinstance(parameters, dict) or set(parameters) != expected:
+            raise cls._bad_state(f"its parameters must be {sorted(expected)}")
+        transformer = cls(**parameters)
+        transformer._check_parameters()
+        n_features, names = info["n_features"], info["feature_names"]
+        if not isinstance(n_features, int) or isinstance(n_features, bool) or n_features < 1:
+            raise cls._bad_state(f"n_features is {n_features!r}")
+        transformer.n_features_in_ = n_features
+        if names is not None:
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise cls._bad_state("feature_names must be a list of texts, or nothing")
+            if len(names) != n_features:
+                raise cls._bad_state(f"{len(names)} feature_names for {n_features} features")
+            transformer.feature_names_in_ = np.array(names, dtype=object)
+        transformer._set_tensors(tensors)
+        return transformer
+
+    @classmethod
+    def _bad_state(cls, problem: str) -> ValueError:
+        return ValueError(
+            f"the saved state of {cls.__name__} is damaged or of another version: {problem}."
+        )
+
+    def _check_tensors(
+        self,
+        tensors: dict[str, AnyArray],
+        expected: dict[str, tuple[type[np.generic], tuple[int | None, ...]]],
+    ) -> None:
+        """Hold the arrays of a state against the dtype and shape of each; None is any length."""
+        if set(tensors) != set(expected):
+            raise self._bad_state(f"its arrays must be {sorted(expected)}, not {sorted(tensors)}")
+        for name, (dtype, shape) in expected.items():
+            array = tensors[name]
+            fits = len(array.shape) == len(shape) and all(
+                want is None or have == want for have, want in zip(array.shape, shape, strict=True)
+            )
+            if array.dtype != dtype or not fits:
+                raise self._bad_state(f"{name} has dtype {array.dtype} and shape {array.shape}")
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise self._bad_state(f"{name} has numbers that are not finite")
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse wrong parameters."""
+
+    @abstractmethod
+    def _tensors(self) -> dict[str, AnyArray]:
+        """Give the arrays of the state."""
+
+    @abstractmethod
+    def _set_tensors(self, tensors: dict[str, AnyArray]) -> None:
+        """Take over the arrays of a state, once they are checked."""
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """Check a matrix of features: float32 or float64, dense or CSR."""
+        return self._checked(validate_data(self, X, reset=reset, **self._accepted(X)))
+
+    def _read_labelled(self, X: Any, y: Any) -> tuple[Any, AnyArray]:
+        """Check a matrix of features to fit to, and its labels."""
+        X, y = validate_data(self, X, y, y_numeric=True, **self._accepted(X))
+        return self._checked(X), y
+
+    def _accepted(self, X: Any) -> dict[str, Any]:
+        takes_sparse = self.__sklearn_tags__().input_tags.sparse
+        if sparse.issparse(X) and not takes_sparse:
+            raise ValueError(
+                f"{type(self).__name__} cannot take sparse data, because most zeros would become "
+                "other numbers: pass X.toarray() if it fits into memory."
+            )
+        return {
+            "accept_sparse": "csr" if takes_sparse else False,
+            "dtype": (np.float64, np.float32),
+            "ensure_all_finite": False,  # check_finite says where
+        }
+
+    def _checked(self, X: Any) -> Any:
+        if sparse.issparse(X) and not X.has_canonical_format:
+            X = X.copy()  # the caller's stays as it is
+            X.sum_duplicates()
+        check_finite(X, allow_nan=self.__sklearn_tags__().input_tags.allow_nan)
+        return X
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def check_finite(X: Any, *, allow_nan: bool) -> None:
+    """Refuse infinite numbers, and NaN unless it is allowed, saying where the first one is."""
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):  # one number tells, nearly always
+            return
+    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
+    if not wrong.any():
+        return
+    at = int(np.argmax(wrong))
+    if sparse.issparse(X):
+        row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
+    else:
+        row, column = divmod(at, X.shape[1])
+    nan = bool(np.isnan(values.flat[at]))
+    raise ValueError(
+        f"X[{row}, {column}] is {'NaN' if nan else 'infinite'} ({int(wrong.sum())} such values in "
+        f"all): {'impute missing values' if nan else 'give it a finite number'} first."
+    )
