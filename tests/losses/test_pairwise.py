@@ -388,3 +388,13 @@ def test_the_names_of_the_objectives():
     ):  # fmt: skip
         assert find(name).function is function
         assert find(name).family == "pairwise"
+
+
+def test_the_second_derivative_of_rank_regress_is_that_of_its_pairs():
+    labels = torch.tensor([2, 0, 1, 1, 0, 2])
+    tiers = tr.Tiers.from_labels(labels)
+    scores = torch.tensor([0.3, -1.0, 2.0, 0.1, 0.0, 5.0], dtype=torch.float64)
+    ours = torch.autograd.functional.hessian(lambda w: rank_regress(w, tiers), scores)
+    # (1 − (w_i − w_j))² bends by 2 in w_i and w_j, and by −2 between them
+    pairs = (labels[:, None] != labels).double()
+    torch.testing.assert_close(ours, 2 * (torch.diag(pairs.sum(0)) - pairs))

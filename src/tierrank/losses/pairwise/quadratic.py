@@ -50,7 +50,7 @@ def squared_losses(order: TierOrder) -> Tensor:
     tier = Groups(order.tier_of, len(order.tier_list))
     lists = Groups(order.list_of, len(order.list_offsets) - 1)
     size, tier_size = (o.diff().to(order.rows) for o in (order.list_offsets, order.tier_offsets))
-    w = order.rows - (lists.sum(order.rows.detach()) / size)[lists.of]
+    w = order.rows - (lists.sum(order.rows) / size)[lists.of]
     mean = tier.sum(w) / tier_size
     spread = tier.sum((w - mean[tier.of]) ** 2)
     above = (order.tier_offsets[:-1] - order.list_offsets[order.tier_list]).to(w)
