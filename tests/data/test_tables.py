@@ -289,3 +289,17 @@ def test_errors_of_all_formats_have_one_base(read, tmp_path):
         read_letor(tmp_path / "a.txt")
     assert (of_table.type, of_letor.type) == (TableError, LetorError)
     assert issubclass(DataFileError, ValueError)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_that_are_only_to_be_scored_need_no_label(tmp_path, suffix):
+    data = RankingData(
+        np.array([[1.0, 2.0], [3.0, np.nan]]), np.array([1.0, 2.0]), np.array([5, 5])
+    )
+    write_table(tmp_path / f"t{suffix}", data)
+    read = read_table(tmp_path / f"t{suffix}", label=None, features=["f2", "f1"])
+    assert np.array_equal(read.X, data.X[:, ::-1], equal_nan=True)
+    assert read.y.tolist() == [0.0, 0.0]
+    assert read.qid.tolist() == [5, 5]
+    everything = read_table(tmp_path / f"t{suffix}", label=None)
+    assert everything.feature_names == ("label", "f1", "f2")

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tierrank.ranking.standings import Standing, best_mean
+from tierrank.storage import replace_file
+from tierrank.training import History
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LOSS_COLOUR, METRIC_COLOUR = "tab:blue", "tab:orange"
+_MOST_CHARACTERS = 40
 
 
 def plot_errors(
@@ -11,12 +24,7 @@ def plot_errors(
     title: str, xlabel: str, ylabel: str,
 ) -> None:  # fmt: skip
     """Lines of errors against x, both logarithmic, one line a method."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    figure, axes = _figure(7, 4.5)
     for (name, values), marker in zip(errors.items(), "os^Dv", strict=False):
         axes.plot(x, values, marker=marker, label=name)
     axes.set(xscale="log", yscale="log", title=title, xlabel=xlabel, ylabel=ylabel)
@@ -31,9 +39,74 @@ def plot_errors(
     save(figure, path)
 
 
-def save(figure: object, path: Path) -> None:
+def plot_curve(path: Path, history: History, *, title: str) -> None:
+    """The loss, and on an axis of its own the validation metric, step by step."""
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = _figure(7, 4.5)
+    axes.set(title=title, xlabel=history.unit, ylabel="mean training loss")
+    axes.yaxis.label.set_color(LOSS_COLOUR)
+    _curve(axes, history.steps, history.loss, LOSS_COLOUR)
+    axes.grid(alpha=0.3)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if history.best_step is not None and history.best_metric is not None:
+        right = axes.twinx()
+        _curve(right, history.steps, history.metric, METRIC_COLOUR)
+        right.set_ylabel(f"validation {history.metric_name}", color=METRIC_COLOUR)
+        right.axvline(history.best_step, color="grey", linestyle=":")
+        right.plot([history.best_step], [history.best_metric], "o", color=METRIC_COLOUR)
+        best = f"best {history.metric_name} {history.best_metric:.4f}"
+        axes.set_title(f"{title}: {best} at {history.unit} {history.best_step:,}")
+    save(figure, path)
+
+
+def plot_standings(
+    path: Path, standings: Sequence[Standing], *, title: str, xlabel: str | None = None
+) -> None:
+    """A dot and its interval for each ranker, the first on top, and a line through the best."""
+    figure, axes = _figure(7, 1.4 + 0.38 * len(standings))
+    places = range(len(standings), 0, -1)
+    best = best_mean(standings)
+    axes.axvline(best, color="grey", linestyle=":")
+    for place, each in zip(places, standings, strict=True):
+        colour = METRIC_COLOUR if each.mean == best else LOSS_COLOUR
+        axes.plot([each.low, each.high], [place, place], color=colour, linewidth=2)
+        axes.plot([each.mean], [place], "o", color=colour, zorder=5)
+        axes.annotate(
+            f"{each.mean:.4f}", (each.mean, place), xytext=(0, 6), textcoords="offset points",
+            ha="center", fontsize="small",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
+        )  # fmt: skip
+    axes.set_yticks(list(places), [_shortened(each.name) for each in standings])
+    axes.set_ylim(0.4, len(standings) + 0.75)
+    axes.set(title=title, xlabel=xlabel or f"{standings[0].metric}, with 95% interval")
+    axes.grid(alpha=0.3, axis="x")
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
     """Write beside and rename, so that no half-written file is ever seen."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    figure.savefig(temporary, format=path.suffix.lstrip(".") or "png", dpi=150)  # type: ignore[attr-defined]
-    temporary.replace(path)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix.lstrip(".") or "png", dpi=150)
+    replace_file(path, drawn.getvalue())
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def _curve(axes: Axes, steps: Sequence[int], values: Sequence[float | None], colour: str) -> None:
+    """A line through the steps that have a value; dots too where there are few."""
+    there = [(step, value) for step, value in zip(steps, values, strict=True) if value is not None]
+    if there:
+        x, y = zip(*there, strict=True)
+        axes.plot(x, y, color=colour, marker="." if len(there) < 30 else None)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _MOST_CHARACTERS else f"…{name[1 - _MOST_CHARACTERS :]}"

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print."""
+"""`tierrank demo`: a simulation that shows what the exact likelihood is good for."""
 
 from __future__ import annotations
 
@@ -8,29 +8,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    help="Learning to rank from tiers: lists of items in ordered groups, by the exact "
-    "Plackett-Luce likelihood.",
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from tierrank import __version__
-
-        typer.echo(f"tierrank {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    pass
+from tierrank.cli.app import app
 
 
 def _picture(path: Path) -> Path:
@@ -90,49 +68,3 @@ def demo(
         xlabel="lists", ylabel="error of log-worths (RMS)",
     )  # fmt: skip
     console.print(f"The plot is in {out}")
-
-
-@app.command()
-def objectives(
-    name: Annotated[
-        str | None, typer.Argument(help="One of them, to read how it is defined.")
-    ] = None,
-) -> None:
-    """List the objectives by the names that commands and models take, or explain one."""
-    from inspect import getdoc, signature
-    from itertools import groupby
-    from operator import attrgetter
-
-    from rich.console import Console
-    from rich.table import Table
-
-    from tierrank.losses import OBJECTIVES, find
-
-    family_of = attrgetter("family")
-    if name is not None:
-        try:
-            entry = find(name)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-        call = ", ".join(
-            str(option.replace(annotation=option.empty))
-            for option in signature(entry.function).parameters.values()
-        )
-        typer.echo(f"{entry.name}: tierrank.losses.{entry.function.__name__}({call})\n")
-        typer.echo(getdoc(entry.function))
-        return
-    table = Table(title="Objectives over scores and tiers")
-    for column in ("name", "what it is", "source"):
-        table.add_column(column, no_wrap=column == "name")
-    families = groupby(sorted(OBJECTIVES.values(), key=family_of), key=family_of)
-    for family, entries in families:
-        table.add_section()
-        table.add_row(f"[bold]{family}[/]")
-        for entry in entries:
-            table.add_row(entry.name, entry.summary, entry.source)
-    Console().print(table)
-
-
-def main() -> None:
-    """The `tierrank` command."""
-    app()

@@ -1,0 +1,21 @@
+"""The command line: parse, call, print.
+
+`app` is the command, and each module named like a command holds it. What they share: `estimators`
+makes rankers from options, `inputs` reads data for them, `progress` shows how a fit goes on,
+`messages` says what went wrong.
+"""
+
+from tierrank.cli import compare, demo, evaluate, export, objectives, predict, train
+from tierrank.cli.app import app, main
+
+__all__ = [
+    "app",
+    "compare",
+    "demo",
+    "evaluate",
+    "export",
+    "main",
+    "objectives",
+    "predict",
+    "train",
+]

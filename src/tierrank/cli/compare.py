@@ -1,0 +1,200 @@
+"""`tierrank compare`: several objectives and models on the same folds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tierrank.cli import options
+from tierrank.cli.app import app
+from tierrank.cli.messages import INTERRUPTED, explained, stderr, stdout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tierrank.metrics import Metric
+    from tierrank.ranking.base import Ranker
+    from tierrank.ranking.comparison import Comparison, Parts
+    from tierrank.ranking.standings import Standing
+
+WIDE = 96  # characters: on a narrower terminal the times give way to the names
+
+
+@app.command()
+@explained
+def compare(
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", show_default=False,
+                       help="A file, which is cut into folds by query; or a folder with folds of "
+                       "its own (Fold1, Fold2, …, or parts such as S1 to S5)."),
+    ],
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", rich_help_panel="Model", show_default="pl-partition",
+                     help="Objective, perhaps with parameters, as in pl-topk:k=5. Repeat for "
+                     "several; the others are compared with the first."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", rich_help_panel="Model", show_default="boosted",
+                     help="linear, neural or boosted. Repeat for several."),
+    ] = None,
+    features: options.Features = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", rich_help_panel="Model", show_default=False,
+                     help="Constructor argument of the estimators that have it, or of one kind, "
+                     "as in boosted.trees=500. Repeat for several."),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(show_default="ndcg@10",
+                     help="What to measure; fits stop by the first. Repeat for several."),
+    ] = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds that a file is cut into.")] = 5,
+    valid_fraction: Annotated[
+        float,
+        typer.Option(min=0.01, max=0.9,
+                     help="Share of the training queries of a file that fits stop by."),
+    ] = 0.2,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", show_default=False,
+                     help="Write comparison.csv, .json and .png there."),
+    ] = None,
+    label: options.Label = "label",
+    query: options.Query = "qid",
+    drop: options.Drop = None,
+    missing: options.Missing = "keep",
+    zero_based: options.ZeroBased = False,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+) -> None:  # fmt: skip
+    """Train and test every model with every objective on the same folds.
+
+    Means are over the test queries of all folds, with 95% bootstrap intervals; differences to the
+    first, on the same queries, come with the p-value of a paired randomisation test.
+    """
+    from tierrank import metrics
+    from tierrank.cli.estimators import default_kind
+
+    options.use_threads(threads)
+    measures = [metrics.from_name(name) for name in metric or ["ndcg@10"]]
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)  # better refused now than after the work
+    rankers = _rankers(
+        model or [default_kind()], objective or ["pl-partition"], settings or [],
+        features=features or (), metric=measures[0].name, seed=seed, threads=threads,
+    )  # fmt: skip
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based)
+    parts = _folds(data, folds, valid_fraction, how, seed)
+    comparison = _run(rankers, parts, measures)
+    standings = comparison.standings(seed=seed)
+    _show(data, comparison, standings, len(parts))
+    if out is not None:
+        _write(out, data, rankers, comparison, standings)
+    if comparison.failures:
+        raise typer.Exit(1)
+
+
+def _rankers(
+    kinds: Sequence[str], objectives: Sequence[str], settings: Sequence[str], **shared: Any
+) -> dict[str, Ranker]:
+    """Every kind with every objective, by a name that says what sets it apart."""
+    from tierrank.cli.estimators import make_ranker, settings_by_kind
+
+    own = settings_by_kind(settings, kinds)
+    rankers: dict[str, Ranker] = {}
+    for kind in kinds:
+        for objective in objectives:
+            name = f"{kind} {objective}"
+            if name in rankers:
+                raise ValueError(f"{name} is asked for twice: leave one of them.")
+            rankers[name] = make_ranker(kind, objective=objective, settings=own[kind], **shared)
+    return rankers
+
+
+def _folds(
+    data: Path, folds: int, valid_fraction: float, how: options.Reading, seed: int
+) -> Sequence[Parts]:
+    from tierrank.cli.inputs import folds_of, read_file
+    from tierrank.ranking.comparison import query_folds
+
+    if data.is_dir():
+        return folds_of(data, how)
+    return query_folds(read_file(data, how), folds, valid_fraction=valid_fraction, seed=seed)
+
+
+def _run(
+    rankers: dict[str, Ranker], folds: Sequence[Parts], measures: Sequence[Metric]
+) -> Comparison:
+    from tierrank.cli.progress import FitDisplay, duration
+    from tierrank.ranking.comparison import Comparison
+    from tierrank.ranking.comparison import compare as results_of
+    from tierrank.training import Watch
+
+    comparison = Comparison()
+    first = measures[0].name
+    with FitDisplay(first, fits=len(rankers) * len(folds)) as display:
+
+        def starting(name: str, fold: str) -> Watch:
+            display.begin(f"{fold} {name}")
+            return display.watch
+
+        try:
+            for result in results_of(rankers, folds, measures, starting=starting):
+                comparison.add(result)
+                how = result.failure or f"{first} {result.values[first].mean():.4f}"
+                display.end(f"{result.fold} {result.name}: {how}  {duration(result.seconds)}")
+        except KeyboardInterrupt:
+            stderr().print("Stopped: nothing is kept of a comparison that is not complete.")
+            raise typer.Exit(INTERRUPTED) from None
+    return comparison
+
+
+def _show(data: Path, comparison: Comparison, standings: Sequence[Standing], folds: int) -> None:
+    from tierrank.cli.progress import duration
+    from tierrank.report.tables import standings_table
+
+    queries = max(each.queries for each in standings)
+    title = f"{data}: {queries:,} test queries in {folds} fold{'s' * (folds != 1)}"
+    times = {name: duration(seconds) for name, seconds in comparison.seconds().items()}
+    console = stdout()
+    more = {"fits": times} if console.width >= WIDE else None
+    console.print(standings_table(standings, title=title, heading="model, objective", more=more))
+    for name, why in comparison.failures.items():
+        stderr().print(f"Left out: {name}. {why}", style="red", markup=False, soft_wrap=True)
+
+
+def _write(
+    out: Path,
+    data: Path,
+    rankers: dict[str, Ranker],
+    comparison: Comparison,
+    standings: Sequence[Standing],
+) -> None:
+    from tierrank.report.plots import plot_standings
+    from tierrank.report.tables import standings_csv, standings_json
+    from tierrank.storage import replace_file
+
+    first = [each for each in standings if each.metric == standings[0].metric]
+    about = {
+        "data": str(data),
+        "rankers": {
+            name: {"estimator": type(ranker).__name__, "params": ranker._json_params()}
+            for name, ranker in rankers.items()
+        },
+        "folds": [
+            {"ranker": each.name, "fold": each.fold, "best_step": each.best_step,
+             "failure": each.failure, "seconds": each.seconds,
+             "means": {metric: float(column.mean()) for metric, column in each.values.items()}}
+            for each in comparison.results
+        ],
+    }  # fmt: skip
+    replace_file(out / "comparison.csv", standings_csv(standings).encode())
+    replace_file(out / "comparison.json", standings_json(standings, **about).encode())
+    plot_standings(out / "comparison.png", first, title=f"{data.name}, test queries of all folds")
+    stdout().print(f"comparison.csv, .json and .png are in {out}", markup=False, soft_wrap=True)

@@ -1,0 +1,209 @@
+"""Rankers from what is typed: kinds, objectives, feature steps and settings by name."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from tierrank.cli.messages import note
+
+if TYPE_CHECKING:
+    from tierrank.ranking.base import Ranker
+
+KINDS = {"linear": "LinearRanker", "neural": "NeuralRanker", "boosted": "BoostedRanker"}
+
+# Constructor arguments that have an option of their own, or no meaning here.
+_ELSEWHERE = {
+    "objective": "use --objective",
+    "objective_params": "use --objective-param, or --objective NAME:PARAM=VALUE",
+    "features": "use --features",
+    "metric": "use --metric",
+    "random_state": "use --seed",
+    "threads": "use --threads",
+    "query_column": "the query column is --query",
+}
+
+_PYTHON_WORDS = {"None": None, "True": True, "False": False}
+
+
+def parse_value(text: str) -> Any:
+    """A value as JSON has it (or Python: None, True, False); anything else is a string."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return _PYTHON_WORDS.get(text, text)
+
+
+def parse_settings(pairs: Iterable[str], option: str) -> dict[str, Any]:
+    """The values of NAME=VALUE pairs by name."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name:
+            raise ValueError(f"{option} {pair}: write it as NAME=VALUE, as in {option} k=5.")
+        if name in settings:
+            raise ValueError(f"{option} gives {name} twice: leave one of them.")
+        settings[name] = parse_value(value.strip())
+    return settings
+
+
+def parse_named(text: str, option: str) -> tuple[str, dict[str, Any]]:
+    """A name with settings of its own: `pl-topk:k=5`, `second-order:threshold=0.1`."""
+    name, _, rest = text.partition(":")
+    # A comma may also stand inside a JSON list: only one before NAME= starts the next pair.
+    pairs = re.split(r",(?=\s*[\w-]+=)", rest) if rest else []
+    return name.strip(), parse_settings(pairs, f"{option} {name}:")
+
+
+def ranker_class(kind: str) -> type[Ranker]:
+    """The class of a kind of ranker."""
+    import tierrank
+
+    if kind not in KINDS:
+        raise ValueError(f"there is no model {kind!r}: use {', '.join(KINDS)}.")
+    found: type[Ranker] = getattr(tierrank, KINDS[kind])
+    return found
+
+
+def default_kind() -> str:
+    """Boosted trees where a library for them is there, as they do best; else a network."""
+    if find_spec("lightgbm") or find_spec("xgboost"):
+        return "boosted"
+    note(
+        "neither lightgbm nor xgboost is installed, so a neural ranker is trained. For boosted "
+        'trees: pip install "tierrank[boost]"'
+    )
+    return "neural"
+
+
+def make_ranker(
+    kind: str,
+    *,
+    objective: str = "pl-partition",
+    objective_params: Mapping[str, Any] | None = None,
+    features: Iterable[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    metric: str = "ndcg@10",
+    seed: int | None = 0,
+    threads: int | None = None,
+) -> Ranker:
+    """An unfitted ranker; whatever is wrong with the arguments is found here, before data is read.
+
+    Parameters
+    ----------
+    kind
+        "linear", "neural" or "boosted"
+    objective, objective_params
+        the objective, perhaps with parameters (`pl-topk:k=5`), and more of them
+    features
+        names of feature steps, perhaps with parameters; ("none",) for no steps; () for the
+        default of the kind
+    settings
+        further constructor arguments
+    metric, seed, threads
+        the validation metric, the seed, and the number of threads (None: all)
+    """
+    ranker_type = ranker_class(kind)
+    known = ranker_type().get_params(deep=False)
+    params = check_settings(settings or {}, known, kind)
+    name, own = parse_named(objective, "--objective")
+    params["objective"] = _objective_name(name)
+    if own or objective_params:
+        params["objective_params"] = {**own, **(objective_params or {})}
+    params["metric"] = _checked_metric(metric)
+    params["random_state"] = seed
+    if (steps := list(features)) == ["none"]:
+        params["features"] = None
+    elif steps:
+        params["features"] = [_step(each) for each in steps]
+    if threads is not None and "threads" in known:
+        params["threads"] = threads
+    if kind == "boosted" and "library" not in params and not find_spec("lightgbm"):
+        _use_xgboost(params)
+    ranker = ranker_type(**params)
+    ranker._objective()  # raises if the parameters do not fit it
+    return ranker
+
+
+def check_settings(
+    settings: Mapping[str, Any], known: Mapping[str, Any], kind: str
+) -> dict[str, Any]:
+    """Settings whose names the ranker knows and that have no option of their own."""
+    for name in settings:
+        if name in _ELSEWHERE:
+            raise ValueError(f"--set {name}: {_ELSEWHERE[name]}.")
+        if name not in known:
+            free = [each for each in known if each not in _ELSEWHERE]
+            close = difflib.get_close_matches(name, free, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            raise ValueError(
+                f"--set {name}: a {kind} ranker has no such setting.{hint} "
+                f"It has {', '.join(free)}."
+            )
+    return dict(settings)
+
+
+def settings_by_kind(pairs: Iterable[str], kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """NAME=VALUE for every kind that has such a setting, KIND.NAME=VALUE for one kind."""
+    known = {kind: ranker_class(kind)().get_params(deep=False) for kind in kinds}
+    own: dict[str, dict[str, Any]] = {kind: {} for kind in known}
+    for name, value in parse_settings(pairs, "--set").items():
+        kind, dot, setting = name.partition(".")
+        if dot:
+            if kind not in known:
+                raise ValueError(
+                    f"--set {name}: {kind} is not one of the models that are compared."
+                )
+            own[kind][setting] = value
+            continue
+        takers = [kind for kind in known if name in known[kind]]
+        for kind in takers or known:  # if none has it, making the first says what there is
+            own[kind].setdefault(name, value)
+    return own
+
+
+def _objective_name(name: str) -> str:
+    from tierrank.losses import find
+
+    return find(name).name
+
+
+def _checked_metric(name: str) -> str:
+    from tierrank import metrics
+
+    metric = metrics.from_name(name)
+    if not metric.higher_is_better:
+        raise ValueError(f"{metric.name} is a loss: training stops by a metric that should grow.")
+    return name
+
+
+def _step(text: str) -> Any:
+    from tierrank.ranking.features.steps import TRANSFORMERS
+
+    name, params = parse_named(text, "--features")
+    if name not in TRANSFORMERS:
+        close = difflib.get_close_matches(name, [*TRANSFORMERS, "none"], n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(
+            f"there are no features {name!r}.{hint} Use {', '.join(TRANSFORMERS)}, one option "
+            "for each, or none."
+        )
+    try:
+        return TRANSFORMERS[name](**params)
+    except TypeError as error:
+        raise ValueError(f"--features {text}: {error}") from None
+
+
+def _use_xgboost(params: dict[str, Any]) -> None:
+    if not find_spec("xgboost"):
+        raise ValueError(
+            "boosted trees need lightgbm or xgboost, and neither is installed: "
+            'pip install "tierrank[boost]", or choose --model neural or linear.'
+        )
+    note("lightgbm is not installed, so the trees are xgboost's.")
+    params["library"] = "xgboost"

@@ -1,0 +1,214 @@
+"""`tierrank evaluate`: how well models, or scores of any other tool, rank labelled rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tierrank.cli import options
+from tierrank.cli.app import app
+from tierrank.cli.messages import explained, stdout
+
+if TYPE_CHECKING:
+    from tierrank.cli.inputs import Array
+    from tierrank.data import RankingData
+    from tierrank.metrics import Metric
+
+DEFAULT_METRICS = ("ndcg@1", "ndcg@5", "ndcg@10", "err", "map", "mrr")
+
+_CONVENTIONS = "Conventions"
+
+
+@app.command()
+@explained
+def evaluate(
+    rankers: Annotated[
+        list[Path],
+        typer.Argument(metavar="RANKER...", show_default=False,
+                       help="Folder of a trained model, or a file with one score a line (or, in "
+                       "a .csv, a score column). The others are compared with the first."),
+    ],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", show_default=False,
+                       help="Labelled rows: a file, or a folder with train, vali and test files, "
+                       "of which test is taken."),
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(show_default=", ".join(DEFAULT_METRICS),
+                     help="What to measure, as in ndcg@10. Repeat for several."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV.")] = False,
+    gain: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_CONVENTIONS, show_default="exp2",
+                     help="What a label is worth: exp2 (2^label − 1), or linear."),
+    ] = None,
+    ties: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_CONVENTIONS, show_default="average",
+                     help="Equal scores: average over their orders, or input order."),
+    ] = None,
+    empty: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_CONVENTIONS, show_default="0",
+                     help="The value of a query with nothing relevant: a number, or skip."),
+    ] = None,
+    fold: Annotated[
+        int | None,
+        typer.Option(min=1, rich_help_panel="Data", show_default=False,
+                     help="Which fold of a folder that has several."),
+    ] = None,
+    label: options.Label = "label",
+    query: options.Query = "qid",
+    missing: options.Missing = "keep",
+    zero_based: options.ZeroBased = False,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+) -> None:  # fmt: skip
+    """Measure rankers on labelled rows: means over queries with 95% bootstrap intervals.
+
+    With several rankers, the differences to the first one too, with intervals and the p-value of
+    a paired randomisation test.
+    """
+    from tierrank.ranking.standings import standings
+    from tierrank.report.tables import standings_csv, standings_json, standings_table
+
+    if as_json and as_csv:
+        raise typer.BadParameter("--json or --csv: give one of them")
+    options.use_threads(threads)
+    conventions = {"gain": gain, "ties": ties, "empty": _number_or_word(empty)}
+    measures = _measures(metric or list(DEFAULT_METRICS), conventions, asked=bool(metric))
+    how = options.Reading(label, query, (), missing, zero_based)
+    source = _Source(data, fold, how)
+    values: dict[str, dict[str, Array]] = {}
+    for ranker in rankers:
+        if str(ranker) in values:
+            raise ValueError(f"{ranker} is given twice.")
+        rows, scores = _scored(ranker, source)
+        values[str(ranker)] = {
+            each.name: each(scores, rows.y, qid=rows.qid, reduction="none") for each in measures
+        }
+    found = standings(values, seed=seed)
+    if as_json:
+        chosen = {key: value for key, value in conventions.items() if value is not None}
+        typer.echo(standings_json(found, data=str(data), conventions=chosen), nl=False)
+    elif as_csv:
+        typer.echo(standings_csv(found), nl=False)
+    else:
+        queries = max(each.queries for each in found)
+        title = f"{data}: {queries:,} quer{'ies' if queries != 1 else 'y'}"
+        stdout().print(standings_table(found, title=title))
+
+
+class _Source:
+    """The data, read as each ranker wants them."""
+
+    def __init__(self, path: Path, fold: int | None, how: options.Reading) -> None:
+        if (path / "model.json").is_file():
+            raise ValueError(f"{path}: is a model. The data come last: RANKER... DATA.")
+        if fold is not None and not path.is_dir():
+            raise ValueError(f"{path}: is a file, so it has no folds: leave out --fold.")
+        self.path = path
+        self._fold = fold
+        self._how = how
+        self._read: dict[tuple[str, ...], RankingData] = {}
+
+    def rows(self, names: tuple[str, ...] = ()) -> RankingData:
+        """All rows, of a table with these columns."""
+        from tierrank.cli.inputs import read_file, read_fold
+
+        if names not in self._read:
+            if self.path.is_dir():
+                test = read_fold(self.path, self._fold, self._how, names or None).test
+                assert test is not None
+                self._read[names] = test
+            else:
+                self._read[names] = read_file(self.path, self._how, names or None)
+        return self._read[names]
+
+
+def _scored(ranker: Path, source: _Source) -> tuple[RankingData, Array]:
+    import tierrank
+    from tierrank.cli.inputs import column_names, scores_of, with_columns
+
+    if ranker.is_dir():
+        model = tierrank.load(ranker)
+        rows = source.rows(column_names(model))
+        rows = with_columns(rows, int(model.n_features_in_), source.path)
+        return rows, scores_of(model, rows)
+    if not ranker.exists():
+        raise ValueError(f"{ranker}: there is no such model, nor a file of scores.")
+    rows = source.rows()
+    return rows, read_scores(ranker, len(rows))
+
+
+def read_scores(path: Path, rows: int) -> Array:
+    """Read one score a line, or the score column of a CSV file; as many as there are rows."""
+    import numpy as np
+
+    from tierrank.data.files import DataFileError, read_bytes, without_compression
+
+    text = read_bytes(path).decode("utf-8-sig", errors="replace")
+    if without_compression(path).suffix.lower() == ".csv":
+        lines = list(csv.reader(io.StringIO(text)))
+        if not lines or "score" not in lines[0]:
+            raise DataFileError(path, 1, "has no column called score: name one so.")
+        place = lines[0].index("score")
+        cells = [(number, line[place] if place < len(line) else "")
+                 for number, line in enumerate(lines[1:], start=2) if line]  # fmt: skip
+    else:
+        cells = list(enumerate(text.splitlines(), start=1))
+    scores = np.empty(len(cells))
+    for row, (number, cell) in enumerate(cells):
+        try:
+            scores[row] = float(cell)
+        except ValueError:
+            raise DataFileError(path, number, f"{cell[:40]!r} is no score: give a number a "
+                                "line.") from None  # fmt: skip
+        if not math.isfinite(scores[row]):
+            raise DataFileError(path, number, f"the score is {cell.strip()}: give finite ones.")
+    if len(scores) != rows:
+        raise DataFileError(
+            path, None, f"has {len(scores):,} scores, but the data have {rows:,} rows: give one "
+            "a row, in the same order.",
+        )  # fmt: skip
+    return scores
+
+
+def _measures(names: list[str], conventions: dict[str, Any], *, asked: bool) -> list[Metric]:
+    """Metrics with the conventions that each of them knows."""
+    import inspect
+
+    from tierrank import metrics
+
+    measures = []
+    used: set[str] = set()
+    for name in names:
+        known = inspect.signature(metrics.from_name(name).function).parameters
+        own = {key: value for key, value in conventions.items()
+               if value is not None and key in known}  # fmt: skip
+        used |= own.keys()
+        measures.append(metrics.from_name(name, **own))
+    for key, value in conventions.items():
+        if asked and value is not None and key not in used:
+            raise ValueError(f"--{key} means nothing to {', '.join(names)}: leave it out.")
+    if len({each.name for each in measures}) < len(measures):
+        raise ValueError("--metric names one metric twice: leave one of them.")
+    return measures
+
+
+def _number_or_word(text: str | None) -> float | str | None:
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,30 @@
+"""`tierrank export`: a model for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tierrank.cli import options
+from tierrank.cli.app import app
+from tierrank.cli.messages import explained, stdout
+
+
+@app.command()
+@explained
+def export(
+    model: options.ModelFolder,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT.onnx", show_default=False, help="The file to write.")
+    ],
+) -> None:
+    """Write the scorer of a model as ONNX, for onnxruntime and what else reads it."""
+    import tierrank
+    from tierrank.ranking.export import to_onnx
+
+    if out.suffix.lower() != ".onnx":
+        raise typer.BadParameter(f"the file is called something.onnx, and {out} is not")
+    to_onnx(tierrank.load(model), out)
+    stdout().print(f"The scorer is in {out}", markup=False, soft_wrap=True)

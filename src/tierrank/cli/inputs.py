@@ -1,0 +1,171 @@
+"""Data for commands: files and folders read, parts held out, columns fitted to a model."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tierrank.cli.options import Reading
+from tierrank.data import RankingData, read, read_folds
+from tierrank.data.letor import read_letor_files
+from tierrank.data.reading import is_table
+from tierrank.tiers.grouping import group_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tierrank.data.folds import Fold
+    from tierrank.ranking.base import Ranker
+
+Array = np.ndarray[Any, Any]
+
+DENSE_CELLS = 1 << 26  # of sparse rows that are filled up at once: half a GB
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What to learn from, to stop by and to be judged by."""
+
+    train: RankingData
+    valid: RankingData | None = None
+    test: RankingData | None = None
+
+    def named(self) -> dict[str, RankingData]:
+        """The parts that there are, by name."""
+        parts = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {name: part for name, part in parts.items() if part is not None}
+
+
+def read_file(
+    path: Path, how: Reading, features: tuple[str, ...] | None = None, *, labelled: bool = True
+) -> RankingData:
+    """Read a file; of a table the columns of these names, or all, and perhaps no labels."""
+    fill = how.fill()
+    options: dict[str, Any] = {"label": how.label if labelled else None, "query": how.query}
+    if is_table(path):
+        options |= {"features": features, "drop": how.drop if features is None else ()}
+    elif how.drop:
+        raise ValueError(f"{path}: is no table, so it has no columns for --drop.")
+    elif how.zero_based:
+        options["one_based"] = False
+    return _not_empty(read(path, missing="keep" if fill is None else fill, **options), path)
+
+
+def read_train_and_valid(train: Path, valid: Path | None, how: Reading) -> Parts:
+    """Read a training file, and a validation file with the same columns."""
+    if valid is None:
+        return Parts(read_file(train, how))
+    if is_table(train) != is_table(valid):
+        raise ValueError(f"{train} and {valid}: one is a table and one is not; give one kind.")
+    if is_table(train):
+        rows = read_file(train, how)
+        return Parts(rows, read_file(valid, how, rows.feature_names))
+    fill = how.fill()
+    both = read_letor_files(
+        [train, valid],
+        one_based=False if how.zero_based else "auto",
+        missing=np.nan if fill is None else fill,
+    )
+    return Parts(_not_empty(both[0], train), _not_empty(both[1], valid))
+
+
+def folds_of(folder: Path, how: Reading, features: tuple[str, ...] | None = None) -> list[Fold]:
+    """The folds in a folder."""
+    if how.zero_based:
+        raise ValueError("--zero-based is for a single file, not for a folder.")
+    fill = how.fill()
+    return read_folds(
+        folder, label=how.label, query=how.query, features=features, drop=how.drop,
+        missing="keep" if fill is None else fill,
+    )  # fmt: skip
+
+
+def read_fold(
+    folder: Path, fold: int | None, how: Reading, features: tuple[str, ...] | None = None
+) -> Parts:
+    """Read train, validation and test of a folder's only fold, or of the one that is chosen."""
+    folds = folds_of(folder, how, features)
+    if fold is None:
+        if len(folds) > 1:
+            raise ValueError(
+                f"{folder}: has {len(folds)} folds. Choose one, as with --fold 1; tierrank "
+                "compare goes through all of them."
+            )
+        fold = 1
+    if not 1 <= fold <= len(folds):
+        raise ValueError(f"{folder}: has folds 1 to {len(folds)}, and no fold {fold}.")
+    chosen = folds[fold - 1]
+    return Parts(chosen.train, chosen.valid, chosen.test)
+
+
+def column_names(ranker: Ranker) -> tuple[str, ...]:
+    """The names of the columns that a model was fitted to; () if they had none."""
+    return tuple(str(name) for name in getattr(ranker, "feature_names_in_", ()))
+
+
+def read_for_model(path: Path, ranker: Ranker, how: Reading) -> RankingData:
+    """Read a file with the columns that a model was fitted to, to score its rows.
+
+    A table's columns are found by name, if the model knows names; labels are not looked at then,
+    and need not be there. In a LETOR file an index that
+    no row has is a feature that is 0 in all of them.
+    """
+    names = column_names(ranker)
+    data = read_file(path, how, names or None, labelled=not names)
+    return with_columns(data, int(ranker.n_features_in_), path)
+
+
+def with_columns(data: RankingData, columns: int, path: Path) -> RankingData:
+    """Check the number of features against a model's; a LETOR file may lack the last ones."""
+    if data.n_features == columns:
+        return data
+    if data.n_features > columns or data.feature_names is not None:
+        raise ValueError(
+            f"{path}: has {data.n_features} features, but the model was fitted to {columns}: "
+            "give data with the same columns as the training data had."
+        )
+    lacking = columns - data.n_features
+    if isinstance(data.X, np.ndarray):
+        return replace(data, X=np.pad(data.X, ((0, 0), (0, lacking))))
+    wider = data.X.copy()
+    wider.resize(len(data), columns)
+    return replace(data, X=wider)
+
+
+def scores_of(ranker: Ranker, data: RankingData) -> Array:
+    """[rows] scores; the columns are those of the model."""
+    with warnings.catch_warnings():
+        # The columns were found by name already, in `read_for_model`.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        if isinstance(data.X, np.ndarray) or not len(ranker.steps_):
+            return ranker.predict(data.X, qid=data.qid)
+        # Steps that learned from dense rows may not take sparse ones: the file alone decides what
+        # is read. So rows are filled up, some whole queries at a time.
+        scores = np.empty(len(data))
+        for rows in _query_blocks(data, DENSE_CELLS // max(data.n_features, 1)):
+            scores[rows] = ranker.predict(data.X[rows].toarray(), qid=data.qid[rows])
+        return scores
+
+
+def _query_blocks(data: RankingData, most: int) -> Iterator[Array]:
+    """Row numbers, in blocks of whole queries and not many more than `most` rows."""
+    query, keys = group_rows(data.qid, len(data))
+    order = np.argsort(query, kind="stable")
+    ends = np.cumsum(np.bincount(query, minlength=len(keys)))
+    start = 0
+    while start < len(order):
+        first = int(np.searchsorted(ends, start, side="right"))
+        last = int(np.searchsorted(ends, start + most, side="right")) - 1
+        end = int(ends[max(first, last)])
+        yield order[start:end]
+        start = end
+
+
+def _not_empty(data: RankingData, path: Path) -> RankingData:
+    if not len(data):
+        raise ValueError(f"{path}: has no rows.")
+    return data

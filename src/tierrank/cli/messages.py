@@ -1,0 +1,76 @@
+"""What the commands say besides results: notes and errors, on standard error."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
+
+
+def explained(command: Callable[..., None]) -> Callable[..., None]:
+    """Show what a command refuses as one message, and warnings as notes; never a traceback."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.showwarning = _as_note
+            try:
+                command(*arguments, **options)
+            except BrokenPipeError:
+                raise  # somebody closed the pipe, as `head` does: typer leaves in silence
+            except (ValueError, OSError, ImportError) as error:
+                stderr().print(
+                    f"Error: {_said(error)}",
+                    style="red",
+                    markup=False,
+                    highlight=False,
+                    soft_wrap=True,
+                )
+                raise typer.Exit(1) from None
+
+    return run
+
+
+def stdout() -> Console:
+    """Where results go. Numbers are not coloured: colours are for what matters."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Where all else goes, so that results can be piped."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def note(text: str) -> None:
+    """Say something that the user may want to know; of several processes, the first does."""
+    if process_number() > 0:
+        return
+    stderr().print(f"Note: {text}", style="yellow", markup=False, soft_wrap=True)
+
+
+def process_number() -> int:
+    """Which of `torchrun`'s processes this is; 0 without it."""
+    return int(os.environ.get("RANK", 0)) if "TORCHELASTIC_RUN_ID" in os.environ else 0
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _as_note(message: Warning | str, *rest: Any, **more: Any) -> None:
+    note(str(message))

@@ -1,0 +1,103 @@
+"""The folder of a training run: the model, its curve, and the checkpoint while it is unfinished.
+
+The folder `checkpoint` is there as long as the training is unfinished: it is made before the first
+step and goes, by one rename, after the finished model is saved. So a process may be killed at any
+moment, and the next one knows what there is to do.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import tierrank
+from tierrank import storage
+from tierrank.report.plots import plot_curve
+from tierrank.report.tables import curve_csv
+
+if TYPE_CHECKING:
+    from tierrank.ranking.base import Ranker
+
+State = Literal["absent", "unfinished", "finished"]
+
+
+class TrainingFolder:
+    """Where `tierrank train` keeps what it makes.
+
+    Parameters
+    ----------
+    path
+        the folder; it need not exist
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoint = path / "checkpoint"
+
+    @property
+    def state(self) -> State:
+        """What an earlier run left."""
+        if self.checkpoint.is_dir():
+            return "unfinished"
+        return "finished" if storage.exists(self.path, "model") else "absent"
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether an unfinished run got as far as to keep a state."""
+        return storage.exists(self.checkpoint, "checkpoint")
+
+    def check(self, *, resume: bool, overwrite: bool) -> None:
+        """Refuse to touch what an earlier run left, unless the user said so."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path}: is a file, but a model is a folder: choose another.")
+        if resume or overwrite:
+            return
+        if self.state == "unfinished":
+            raise ValueError(
+                f"{self.path}: holds an unfinished training. Add --resume to go on with it, or "
+                "--overwrite to begin anew."
+            )
+        if self.state == "finished":
+            raise ValueError(
+                f"{self.path}: holds a model. Choose another --out, or add --overwrite."
+            )
+
+    def begin(self, *, anew: bool) -> None:
+        """Mark the training as unfinished; a model that is there stays until it is replaced."""
+        self._sweep()
+        if anew:
+            self._drop_checkpoint()
+        self.checkpoint.mkdir(parents=True, exist_ok=True)
+
+    def save(self, ranker: Ranker, title: str) -> None:
+        """Save a model and its curve; each file appears whole."""
+        tierrank.save(ranker, self.path)
+        storage.replace_file(self.path / "curve.csv", curve_csv(ranker.history_).encode())
+        plot_curve(self.path / "curve.png", ranker.history_, title=title)
+
+    def finish(self) -> None:
+        """The model is saved: nothing is left to resume."""
+        self._drop_checkpoint()
+
+    def abandon(self) -> None:
+        """The fit was refused: if it kept no state, there is nothing to resume either."""
+        if not self.has_checkpoint:
+            self._drop_checkpoint()
+            if not any(self.path.iterdir()):
+                self.path.rmdir()
+
+    def _drop_checkpoint(self) -> None:
+        old = self.path / ".checkpoint.old"
+        shutil.rmtree(old, ignore_errors=True)
+        if self.checkpoint.is_dir():
+            self.checkpoint.rename(old)
+            shutil.rmtree(old, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """Remove what killed processes were writing."""
+        for folder in (self.path, self.checkpoint):
+            for name in ("model", "curve", "checkpoint"):
+                for part in folder.glob(f".{name}*.part"):
+                    part.unlink(missing_ok=True)
+        shutil.rmtree(self.path / ".checkpoint.old", ignore_errors=True)

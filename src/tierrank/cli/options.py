@@ -1,0 +1,94 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_DATA = "Data"
+_MODEL = "Model"
+
+Kind = Annotated[
+    str | None,
+    typer.Option("--model", metavar="KIND", rich_help_panel=_MODEL, show_default="boosted",
+                 help="linear, neural or boosted."),
+]  # fmt: skip
+Features = Annotated[
+    list[str] | None,
+    typer.Option(metavar="STEP", rich_help_panel=_MODEL, show_default=False,
+                 help="Feature step: impute, standardize, query-scale, second-order, perhaps with "
+                 "parameters, as in second-order:threshold=0.1; none for no steps. Repeat for "
+                 "several, in their order."),
+]  # fmt: skip
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", rich_help_panel=_MODEL, show_default=False,
+                 help="Any other constructor argument of the estimator, as in --set trees=500; "
+                 "the value is JSON, or else a string. Repeat for several."),
+]  # fmt: skip
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all that is random.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, show_default="all cores", help="Threads to compute with.")
+]
+Label = Annotated[str, typer.Option(help="Label column of a table.", rich_help_panel=_DATA)]
+Query = Annotated[str, typer.Option(help="Query column of a table.", rich_help_panel=_DATA)]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", rich_help_panel=_DATA, show_default=False,
+                 help="Column of a table that is no feature. Repeat for several."),
+]  # fmt: skip
+Missing = Annotated[
+    str,
+    typer.Option(metavar="VALUE", rich_help_panel=_DATA,
+                 help="What missing values become: keep (for boosted trees, or the step impute), "
+                 "or a number."),
+]  # fmt: skip
+ZeroBased = Annotated[
+    bool,
+    typer.Option("--zero-based", rich_help_panel=_DATA,
+                 help="Feature indices of the LETOR file start at 0, even if no row has a 0."),
+]  # fmt: skip
+ModelFolder = Annotated[
+    Path, typer.Argument(metavar="MODEL", show_default=False, help="Folder of a trained model.")
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How data files are to be read.
+
+    Attributes
+    ----------
+    label, query, drop
+        columns of a table
+    missing
+        "keep", or a number, as typed
+    zero_based
+        whether the indices of a LETOR file start at 0 for sure
+    """
+
+    label: str = "label"
+    query: str = "qid"
+    drop: tuple[str, ...] = ()
+    missing: str = "keep"
+    zero_based: bool = False
+
+    def fill(self) -> float | None:
+        """What missing values become; None to keep them."""
+        if self.missing == "keep":
+            return None
+        try:
+            return float(self.missing)
+        except ValueError:
+            raise ValueError(f"--missing is keep or a number, not {self.missing!r}.") from None
+
+
+def use_threads(threads: int | None) -> None:
+    """Compute with so many threads."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)

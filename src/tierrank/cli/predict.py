@@ -1,0 +1,97 @@
+"""`tierrank predict`: scores of rows by a trained model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tierrank.cli import options
+from tierrank.cli.app import app
+from tierrank.cli.messages import explained, stderr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tierrank.cli.inputs import Array
+    from tierrank.data import RankingData
+
+_BLOCK = 1 << 14  # rows that become text at once
+
+
+@app.command()
+@explained
+def predict(
+    model: options.ModelFolder,
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", show_default=False,
+                       help="LETOR or svmlight file, or a CSV or Parquet table, which needs no "
+                       "label column."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", show_default="standard output",
+                     help="Where to write. A name that ends in .csv gets the columns qid, row, "
+                     "score and rank."),
+    ] = None,
+    label: options.Label = "label",
+    query: options.Query = "qid",
+    missing: options.Missing = "keep",
+    zero_based: options.ZeroBased = False,
+    threads: options.Threads = None,
+) -> None:  # fmt: skip
+    """Score rows: one number a line, in the order of the rows; higher is better in a query."""
+    import tierrank
+    from tierrank.cli.inputs import read_for_model, scores_of
+    from tierrank.storage import replace_file
+
+    options.use_threads(threads)
+    ranker = tierrank.load(model)
+    how = options.Reading(label, query, (), missing, zero_based)
+    rows = read_for_model(data, ranker, how)
+    scores = scores_of(ranker, rows)
+    if out is None:
+        for block in _lines(scores):
+            sys.stdout.write(block)
+        sys.stdout.flush()
+        return
+    table = out.suffix.lower() == ".csv"
+    text = _csv(rows, scores) if table else "".join(_lines(scores))
+    replace_file(out, text.encode())
+    stderr().print(f"{len(scores):,} scores are in {out}", markup=False, soft_wrap=True)
+
+
+def _lines(scores: Array) -> Iterator[str]:
+    """Scores as Python writes them: read again, they are the same to the last bit."""
+    for start in range(0, len(scores), _BLOCK):
+        yield "".join(f"{score!r}\n" for score in scores[start : start + _BLOCK].tolist())
+
+
+def _csv(rows: RankingData, scores: Array) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["qid", "row", "score", "rank"])
+    numbers = range(1, len(scores) + 1)
+    ranks = ranks_of(rows, scores)
+    writer.writerows(zip(rows.qid.tolist(), numbers, scores.tolist(), ranks.tolist(), strict=True))
+    return text.getvalue()
+
+
+def ranks_of(rows: RankingData, scores: Array) -> Array:
+    """[rows] the place of each row in its query, from 1; of equal scores the first row is first."""
+    import numpy as np
+
+    from tierrank.tiers.grouping import group_rows
+
+    query, keys = group_rows(rows.qid, len(rows))
+    order = np.lexsort((-scores, query))  # stable
+    starts = np.concatenate([[0], np.cumsum(np.bincount(query, minlength=len(keys)))])
+    ranks = np.empty(len(rows), dtype=np.int64)
+    ranks[order] = np.arange(len(rows)) - starts[query[order]] + 1
+    return ranks

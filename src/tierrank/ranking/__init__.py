@@ -1,0 +1,1 @@
+"""Rankers with features: linear, neural and boosted, as scikit-learn estimators."""

@@ -1,0 +1,312 @@
+"""What all rankers share: input in every shape, feature steps, the metric, the saved state."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tierrank import losses, metrics
+from tierrank.losses.modules import Objective
+from tierrank.ranking.features import Steps, steps_from
+from tierrank.ranking.inputs import (
+    Array,
+    TrainingRows,
+    checked_weights,
+    list_keys,
+    row_queries,
+    split_query_column,
+    validation_set,
+)
+from tierrank.storage import Arrays
+from tierrank.tiers import Tiers
+from tierrank.training import Checkpoint, History, Watch
+from tierrank.training.checkpoint import digest
+
+
+class Ranker(BaseEstimator):  # type: ignore[misc]
+    """A model that scores rows by their features, fitted to the tiers of each list.
+
+    A subclass gives `_learn`, `_scores`, `_to_state` and `_from_state`, and a constructor with at
+    least `objective`, `objective_params`, `features`, `metric`, `query_column`, `random_state`.
+
+    Attributes
+    ----------
+    history_
+        the training curve, a `tierrank.training.History`
+    steps_
+        the fitted feature steps
+    n_features_in_, feature_names_in_
+        as scikit-learn has them (names only from tables whose columns have some)
+    """
+
+    allows_missing: ClassVar[bool] = False
+    scores_lists: bool = False  # whether a row's score depends on the other rows of its list
+
+    objective: str
+    objective_params: dict[str, Any] | None
+    features: Any
+    metric: str
+    query_column: str | int | None
+    random_state: int | None
+    history_: History
+    steps_: Steps
+
+    # -- what subclasses give ---------------------------------------------------------------
+
+    def _learn(
+        self,
+        train: TrainingRows,
+        valid: TrainingRows | None,
+        checkpoint: Checkpoint,
+        watch: Watch | None,
+    ) -> None:
+        """Fit to rows that are checked and went through the feature steps; set `history_`."""
+        raise NotImplementedError
+
+    def _scores(self, X: Any, queries: Array) -> Array:
+        """[rows] scores of rows that went through the feature steps; queries are [rows]."""
+        raise NotImplementedError
+
+    def _to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """What was learned: JSON-able, and arrays."""
+        raise NotImplementedError
+
+    def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
+        """Take on what was learned; raise a ValueError if it does not hold together."""
+        raise NotImplementedError
+
+    # -- what users call --------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        weights: Any = None,
+        eval_set: Any = None,
+        checkpoint: Path | str | None = None,
+        checkpoint_every: float = 20.0,
+        watch: Watch | None = None,
+    ) -> Self:
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X
+            [rows, features]: numpy, a pandas or polars frame, or a scipy sparse matrix
+        y
+            [rows] labels, higher is better; equal labels of a list are one tier
+        qid
+            [rows] the list of each row, in any order; numbers or strings
+        group
+            [lists] sizes of lists of consecutive rows, as LightGBM has them. Without qid, group
+            and `query_column`, all rows are one list.
+        weights
+            [lists] how much each list counts, in order of first appearance
+        eval_set
+            (X, y, qid) to stop by, or a list with one such tuple
+        checkpoint
+            a folder to keep the state in, now and then and on Ctrl-C. If there is a state of this
+            very fit, it goes on from there, to the same result as without the stop.
+        checkpoint_every
+            seconds between two states that are kept
+        watch
+            called after every step with a `tierrank.training.Progress`
+        """
+        if y is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None")
+        if hasattr(self, "history_"):
+            del self.history_  # a fit that fails does not leave half of another one
+        rows, lists = self._read(X, qid, group, y=y)
+        given = validation_set(eval_set)
+        held_out = None
+        if given is not None:
+            held_out = self._read(given[0], given[2], None, y=given[1], reset=False)
+        identity: dict[str, Any] = {}
+        if checkpoint is not None:
+            identity = {
+                "estimator": type(self).__name__,
+                "params": self._json_params(),
+                "training data": digest(*rows, *lists, weights),
+                "validation data": digest(*held_out[0], *held_out[1]) if held_out else None,
+            }
+        self.steps_ = Steps(steps_from(self.features))
+        train = self._prepared(rows, lists, weights, fit=True)
+        valid = None if held_out is None else self._prepared(*held_out, None)
+        if not bool((train.tiers.n_tiers > 1).any()):
+            raise ValueError(
+                "there is nothing to learn: every list has one label only. Is y right, and qid?"
+            )
+        kept = Checkpoint(checkpoint, identity, every=checkpoint_every)
+        self._learn(train, valid, kept, watch)
+        return self
+
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Array:
+        """[rows] scores, higher is better; comparable within a list.
+
+        Parameters
+        ----------
+        X
+            [rows, features], as in `fit`
+        qid, group
+            as in `fit`; needed only if a score depends on the rest of its list (`QueryScale`,
+            attention)
+        """
+        check_is_fitted(self)
+        (X, _), lists = self._read(X, qid, group, reset=False)
+        queries = row_queries(X.shape[0], *lists)
+        return self._scores(self.steps_.transform(X, queries), queries)
+
+    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
+        """The mean of `metric` over the lists (see `tierrank.metrics`)."""
+        if qid is None and group is None:
+            qid = split_query_column(X, self.query_column)[1]
+        scores = self.predict(X, qid=qid, group=group)
+        return float(self._metric()(scores, np.asarray(y), qid=qid, lengths=group))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "history_")
+
+    # -- what subclasses use ----------------------------------------------------------------
+
+    def _objective(self) -> Objective:
+        """The objective as a module, one loss a list; it may have parameters of its own."""
+        try:
+            return losses.from_name(
+                self.objective, **(self.objective_params or {}), reduction="none"
+            )
+        except TypeError as error:
+            raise ValueError(f"objective_params do not fit {self.objective}: {error}") from None
+
+    def _metric(self) -> metrics.Metric:
+        metric = metrics.from_name(self.metric)
+        if not metric.higher_is_better:
+            raise ValueError(
+                f"{metric.name} is better when it is lower, and a ranker stops and is scored by "
+                "what is better when higher: measure it on what `predict` gives instead"
+            )
+        return metric
+
+    def _validation_metric(self, scores: Array, valid: TrainingRows) -> float:
+        """The metric on validation rows."""
+        qid = np.empty(len(valid.y), dtype=np.int64)
+        lengths = valid.tiers.lengths.numpy()
+        rows = valid.tiers.items.numpy()
+        qid[rows] = np.repeat(np.arange(len(lengths)), lengths)
+        return float(self._metric()(scores, valid.y, qid=qid))
+
+    # -- the rest ---------------------------------------------------------------------------
+
+    def _read(
+        self, X: Any, qid: Any, group: Any, *, y: Any = None, reset: bool = True
+    ) -> tuple[tuple[Any, Any], tuple[Any, Array | None]]:
+        """Check X and y, and give them with (qid, lengths)."""
+        X, column = split_query_column(X, self.query_column)
+        if column is not None and qid is None and group is None:
+            qid = column
+        options: dict[str, Any] = {
+            "accept_sparse": "csr",
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": "allow-nan" if self._takes_missing() else True,
+            "reset": reset,
+        }
+        if y is None:
+            X = validate_data(self, X, **options)
+        else:
+            X, y = validate_data(
+                self, X, y, y_numeric=True, ensure_min_samples=2 if reset else 1, **options
+            )
+            y = np.asarray(y, dtype=np.float64)
+        return (X, y), list_keys(X.shape[0], qid, group)
+
+    def _takes_missing(self) -> bool:
+        return self.allows_missing or Steps(steps_from(self.features)).fills_missing
+
+    def _prepared(
+        self, rows: tuple[Any, Any], lists: tuple[Any, Any], weights: Any, *, fit: bool = False
+    ) -> TrainingRows:
+        X, y = rows
+        tiers = Tiers.from_labels(y, qid=lists[0], lengths=lists[1])
+        queries = row_queries(len(y), *lists)
+        steps = self.steps_
+        X = steps.fit_transform(X, y, queries) if fit else steps.transform(X, queries)
+        return TrainingRows(X, y, tiers, checked_weights(weights, tiers))
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """All that a copy needs, JSON-able and arrays; `tierrank.save` writes it."""
+        check_is_fitted(self)
+        steps, step_arrays = self.steps_.to_state()
+        learned, arrays = self._to_state()
+        info = {
+            "params": self._json_params(),
+            "n_features_in": int(self.n_features_in_),
+            "feature_names_in": [str(name) for name in getattr(self, "feature_names_in_", ())],
+            "history": self.history_.to_json(),
+            "steps": steps,
+            "learned": learned,
+        }
+        tensors = {f"steps.{key}": array for key, array in step_arrays.items()}
+        tensors.update({f"learned.{key}": array for key, array in arrays.items()})
+        return info, tensors
+
+    @classmethod
+    def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
+        """The ranker that `to_state` wrote down; raises a ValueError if it does not fit."""
+        params = dict(info["params"])
+        steps = Steps.from_state(info["steps"], _below("steps.", tensors))
+        if params["features"] is not None:
+            params["features"] = [clone(step) for step in steps.steps]
+        ranker = cls(**params)
+        features, names = info["n_features_in"], info["feature_names_in"]
+        if not isinstance(features, int) or (names and len(names) != features):
+            raise ValueError(f"{len(names)} names of features do not go with {features!r} features")
+        if steps.steps and steps.steps[0].n_features_in_ != features:
+            raise ValueError(f"the first feature step is not for {features} features")
+        ranker.n_features_in_ = features
+        if names:
+            ranker.feature_names_in_ = np.asarray(names, dtype=object)
+        ranker.history_ = History.from_json(info["history"])
+        ranker.steps_ = steps
+        ranker._from_state(info["learned"], _below("learned.", tensors))
+        return ranker
+
+    def _json_params(self) -> dict[str, Any]:
+        """The constructor's arguments, as JSON takes them."""
+        params: dict[str, Any] = self.get_params(deep=False)
+        if params["features"] is not None:
+            params["features"] = [
+                {"name": type(step).__name__, "params": step.get_params()}
+                for step in steps_from(self.features)
+            ]
+        for name, value in params.items():
+            if isinstance(value, np.generic):
+                params[name] = value.item()
+            try:
+                json.dumps(params[name], allow_nan=False)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"{name}={value!r} cannot be written down as JSON, so neither a checkpoint nor "
+                    "a saved model can hold it: give numbers, strings, lists or dicts of them"
+                ) from None
+        return params
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.allows_missing
+        return tags
+
+
+def _below(prefix: str, tensors: Arrays) -> Arrays:
+    """The arrays whose names begin with a prefix, without it."""
+    return {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)}

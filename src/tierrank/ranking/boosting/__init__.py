@@ -1,0 +1,1 @@
+"""What boosting is made of: derivatives of the objectives, libraries that grow trees, forests."""

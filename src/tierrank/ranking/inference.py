@@ -1,0 +1,184 @@
+"""How sure the coefficients of a linear ranker are: covariances and the table that shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tierrank.losses.registry import find
+from tierrank.ranking.inputs import Array
+from tierrank.ranking.linear_loss import LinearLoss
+
+Uncertainty = Literal["information", "sandwich"]
+
+# Minus a log-likelihood of what a list shows: the inverse information is a covariance.
+LIKELIHOODS = {
+    "pl-partition", "pl-topk", "listmle", "pl-lb", "pl-efron", "pmop-fd", "pmop-exact",
+}  # fmt: skip
+NEITHER = {
+    "ranksvm": "not smooth",
+    "rankcosine": "blind to the scale of the coefficients",
+    "pmop-gibbs": "fitted by a random gradient",
+    "pmop-mh": "fitted by a random gradient",
+}
+
+# smallest eigenvalue of the information, scaled to a diagonal of 1, that is no rounding error
+SMALLEST = {True: 1e-10, False: 1e-7}
+
+
+def check_uncertainty(kind: Any, objective: str, options: dict[str, Any] | None) -> None:
+    """Refuse, before anything is fitted, a kind of uncertainty that an objective does not have."""
+    if kind is None:
+        return
+    if kind not in ("information", "sandwich"):
+        raise ValueError(f'uncertainty is None, "information" or "sandwich", not {kind!r}')
+    name = find(objective).name
+    if name in NEITHER:
+        raise ValueError(
+            f"there are no standard errors for {name}, which is {NEITHER[name]}: use "
+            "uncertainty=None, or bootstrap the lists"
+        )
+    weighted_places = (options or {}).get("alpha") is not None and name == "pl-partition"
+    if kind == "information" and (name not in LIKELIHOODS or weighted_places):
+        raise ValueError(
+            f"{name}{' with alpha' if weighted_places else ''} is no likelihood of a list, so its "
+            'curvature alone says nothing of standard errors: use uncertainty="sandwich"'
+        )
+
+
+def covariance(loss: LinearLoss, point: Array, kind: Uncertainty, names: list[str]) -> Array:
+    """[features, features] covariance of the coefficients at the minimum of a loss.
+
+    With I the second derivatives of Σ_l weight_l loss_l + (weight/2) λ ‖coef‖² and g_l the gradient
+    of one term of the sum, "information" is I⁻¹ and "sandwich" I⁻¹ (Σ_l g_l g_lᵀ) I⁻¹. The
+    objective's own parameters are in both, and left out of what is given back.
+
+    Raises
+    ------
+    ValueError
+        if I is singular, naming the features that make it so, or if there are too few lists
+    """
+    told = int((loss.tiers.n_tiers > 1).sum())
+    if kind == "sandwich" and told <= len(point):
+        raise ValueError(
+            f"{told} lists with several tiers are too few to see how {len(point)} estimates vary "
+            'between lists: uncertainty="sandwich" needs more lists than features'
+        )
+    smallest = SMALLEST[loss.twice_differentiable]
+    all_names = [*names, *loss.own_parameters(point)]
+    inverse = _inverse(loss.information(point), loss.sizes(), all_names, smallest)
+    if kind == "sandwich":
+        parts = loss.gradients_by_list(point) @ inverse
+        inverse = parts.T @ parts
+    return np.asarray(inverse[: loss.features, : loss.features])
+
+
+def _inverse(information: Array, sizes: Array, names: list[str], smallest: float) -> Array:
+    """The inverse of a positive definite matrix, whatever the sizes of its features."""
+    diagonal = np.diag(information)
+    if not np.isfinite(information).all():
+        raise ValueError("the information is not finite: scale the features, or give some l2")
+    relative = diagonal / sizes**2
+    nothing = relative <= max(1e-14 * relative.max(), np.finfo(float).tiny)  # rounding, at most
+    if nothing.any():
+        raise _singular(
+            "say nothing, for they are constant in every list that has several tiers (or the "
+            "lists are ordered perfectly, and the coefficients have no finite best value)",
+            names,
+            nothing,
+        )
+    scale = 1 / np.sqrt(diagonal)
+    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
+    flat = values < smallest
+    if flat.any():
+        involved = np.abs(vectors[:, flat]).max(axis=1) > 0.01
+        raise _singular("depend on each other linearly within the lists", names, involved)
+    half = vectors / np.sqrt(values) * scale[:, None]
+    return np.asarray(half @ half.T)
+
+
+def _singular(problem: str, names: list[str], which: Array) -> ValueError:
+    found = [names[number] for number in np.flatnonzero(which)]
+    more = f" and {len(found) - 10} more" if len(found) > 10 else ""
+    return ValueError(
+        f"there are no standard errors: {', '.join(found[:10])}{more} {problem}. Leave "
+        "features out, or give some l2. The coefficients themselves are fitted."
+    )
+
+
+@dataclass(frozen=True)
+class CoefficientTable:
+    """Coefficients with standard errors, Wald tests and intervals; printed, a table.
+
+    Attributes
+    ----------
+    features
+        [features] names
+    coef, standard_errors
+        [features] estimates and their standard errors
+    z, p_values
+        [features] coef / standard error, and how probable one as far from 0 is if it is 0
+    lower, upper
+        [features] ends of the intervals
+    level
+        how often such an interval holds the true value
+    note
+        what was fitted, in a line
+    """
+
+    features: list[str]
+    coef: Array
+    standard_errors: Array
+    z: Array
+    p_values: Array
+    lower: Array
+    upper: Array
+    level: float
+    note: str
+
+    def __str__(self) -> str:
+        tails = (1 - self.level) / 2
+        ends = [f"[{tails:.4g}", f"{1 - tails:.4g}]"]
+        heads = ["feature", "coef", "std err", "z", "P>|z|", *ends]
+        numbers = zip(
+            self.coef, self.standard_errors, self.z, self.p_values, self.lower, self.upper,
+            strict=True,
+        )  # fmt: skip
+        errors = self.standard_errors
+        plain = errors.min(initial=1) >= 1e-3 and errors.max(initial=1) < 1e4
+        form = "{:.4f}" if plain else "{:.3e}"
+        formats = [form, form, "{:.2f}", "{:.3f}", form, form]
+        rows = [
+            [name, *(each.format(number) for each, number in zip(formats, row, strict=True))]
+            for name, row in zip(self.features, numbers, strict=True)
+        ]
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in [heads, *rows]
+        ]
+        return "\n".join([self.note, *lines])
+
+    __repr__ = __str__
+
+
+def coefficient_table(
+    names: list[str], coef: Array, matrix: Array, level: float, note: str
+) -> CoefficientTable:
+    """Wald statistics of coefficients with a covariance matrix."""
+    from scipy.special import ndtr, ndtri
+
+    if not 0 < level < 1:
+        raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level}")
+    errors = np.sqrt(np.diag(matrix))
+    z = coef / errors
+    reach = float(ndtri((1 + level) / 2)) * errors
+    p_values = 2 * ndtr(-np.abs(z))
+    return CoefficientTable(
+        names, coef.copy(), errors, z, p_values, coef - reach, coef + reach, level, note
+    )

@@ -1,0 +1,279 @@
+"""A linear ranker: a row's score is a weighted sum of its features."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from tierrank.losses.registry import find
+from tierrank.ranking.base import Ranker
+from tierrank.ranking.inference import (
+    CoefficientTable,
+    Uncertainty,
+    coefficient_table,
+    covariance,
+)
+from tierrank.ranking.inputs import Array, TrainingRows
+from tierrank.ranking.linear_fit import by_lbfgs, by_steps, fresh_seed, plan_of
+from tierrank.ranking.linear_loss import LinearLoss, linear_scores
+from tierrank.storage import Arrays
+from tierrank.training import Checkpoint, History, Interruption, Watch
+from tierrank.training.tracker import Tracker
+
+STEPS_BETWEEN_MEASUREMENTS = 10  # of stochastic steps, each of which changes little
+
+_NOT_CONVERGED = {
+    "max_iter": "L-BFGS did not come to its end in max_iter iterations: raise it, scale the "
+    "features, or give some l2",
+    "no minimum": "some direction of the features orders the lists perfectly, so that larger "
+    "coefficients are better without end: give some l2, for instance 1e-3",
+}
+
+
+class LinearRanker(Ranker):
+    """Scores that are linear in the features, fitted by any objective of `tierrank.losses`.
+
+    The coefficients minimise the mean loss of the lists plus (l2/2) ‖coefficients‖². There is no
+    intercept: the same number added to all scores of a list changes nothing.
+
+    Parameters
+    ----------
+    objective
+        a name of `tierrank.losses`, for instance "pl-partition" or "ranknet"
+    objective_params
+        its options, for instance ``{"k": 5}`` of "pl-topk"
+    features
+        steps before the model: "standardize", "query-scale", "second-order", transformers of
+        `tierrank.ranking.features`, a list of them, or None
+    l2
+        the penalty. 0 gives the maximum of the likelihood. It has no finite one where some
+        direction of the features orders all lists perfectly: then `tol` ends the fit at large
+        coefficients, or, if it is 0, a warning says so.
+    solver
+        "lbfgs"; "sgd", stochastic gradient steps; "auto" takes "sgd" for "pmop-gibbs" and
+        "pmop-mh", whose gradients are random, and else "lbfgs"
+    tol
+        "lbfgs" ends when an iteration improves the summed loss by less than this part of it (of 1,
+        if it is smaller); 0 goes on to the last digit. None is 1e-5, the rule of Tran et al.
+        (2010), or 0 with `uncertainty`, which is about the minimum itself.
+    max_iter
+        most iterations. None is theirs: 100 of "lbfgs" (10,000 if tol is 0), 1,000 of "sgd"
+    learning_rate
+        of "sgd", fixed
+    batch_lists
+        how many lists, drawn at random, make one step of "sgd"; None for all
+    patience
+        with an `eval_set`, the fit ends after so many iterations without a better metric, and the
+        best iterate is kept. None goes on to the minimum: the metric is only noted.
+    uncertainty
+        "information" or "sandwich" adds `covariance_`, `standard_errors_` and `summary`: the
+        inverse of the observed information, for objectives that are a likelihood, or the estimate
+        that is robust to a wrong model, with lists as clusters, for all that are smooth
+    metric
+        what `score` and `eval_set` measure, a name of `tierrank.metrics`
+    query_column
+        a column of X that says which list a row belongs to
+    random_state
+        a seed for "sgd" and for ties broken at random (once, for "lbfgs")
+
+    Attributes
+    ----------
+    coef_
+        [features after the steps] coefficients
+    objective_state_
+        parameters of the objective itself that were learned: alpha of "rao-kupper", beta of
+        "davidson"
+    n_iter_
+        how many iterations there were
+    stopped_by_
+        "tolerance", "line search" (no step improves the loss: rounding, or a kink), "max_iter",
+        "patience", "interruption", or "no minimum" (coefficients grow without end; seen at tol=0)
+    covariance_, standard_errors_
+        [features, features] and [features], with `uncertainty`
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> X = np.array([[2.0, 1.0], [1.0, 3.0], [0.0, 2.0], [1.0, 1.0], [3.0, 2.0], [1.5, 0.0]])
+    >>> ranker = tr.LinearRanker(l2=0.1).fit(X, [1, 1, 0, 0, 1, 0], qid=[7, 7, 7, 8, 8, 8])
+    >>> ranker.predict(X).argsort()[::-1].tolist()  # best first
+    [4, 0, 1, 5, 3, 2]
+    """
+
+    coef_: Array
+    objective_state_: dict[str, float]
+    n_iter_: int
+    stopped_by_: str
+    covariance_: Array
+
+    def __init__(
+        self,
+        objective: str = "pl-partition",
+        *,
+        objective_params: dict[str, Any] | None = None,
+        features: Any = "standardize",
+        l2: float = 0.0,
+        solver: Literal["auto", "lbfgs", "sgd"] = "auto",
+        tol: float | None = None,
+        max_iter: int | None = None,
+        learning_rate: float = 0.1,
+        batch_lists: int | None = 32,
+        patience: int | None = None,
+        uncertainty: Uncertainty | None = None,
+        metric: str = "ndcg@10",
+        query_column: str | int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.objective = objective
+        self.objective_params = objective_params
+        self.features = features
+        self.l2 = l2
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.batch_lists = batch_lists
+        self.patience = patience
+        self.uncertainty = uncertainty
+        self.metric = metric
+        self.query_column = query_column
+        self.random_state = random_state
+
+    @property
+    def standard_errors_(self) -> Array:
+        """[features] square roots of the diagonal of `covariance_`."""
+        return np.asarray(np.sqrt(np.diag(self.covariance_)))
+
+    def summary(self, level: float = 0.95) -> CoefficientTable:
+        """Coefficients with standard errors, Wald tests and intervals, as a table to print.
+
+        They are those of the features after the steps: with "standardize", a coefficient is for
+        one standard deviation more.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "covariance_"):
+            raise ValueError(
+                'a summary needs standard errors: fit with uncertainty="information" or "sandwich"'
+            )
+        note = f"LinearRanker, {find(self.objective).name}, {self.uncertainty}" + (
+            f", l2={self.l2:g}" if self.l2 else ""
+        )
+        return coefficient_table(self._feature_names(), self.coef_, self.covariance_, level, note)
+
+    # -- fitting ----------------------------------------------------------------------------
+
+    def _learn(
+        self,
+        train: TrainingRows,
+        valid: TrainingRows | None,
+        checkpoint: Checkpoint,
+        watch: Watch | None,
+    ) -> None:
+        plan = plan_of(self, validated=valid is not None)
+        kept = checkpoint.load()
+        seed = fresh_seed(self.random_state) if kept is None else int(kept[0]["seed"])
+        loss = self._loss(train, plan.solver, seed)
+        for name in ("coef_", "covariance_"):  # of an earlier fit, in case this one fails
+            if hasattr(self, name):
+                delattr(self, name)
+
+        def measure(point: Array) -> float:
+            assert valid is not None
+            return self._validation_metric(linear_scores(valid.X, point[: loss.features]), valid)
+
+        with Interruption() as interruption:
+            tracker = Tracker(
+                History("iteration", self.metric),
+                loss.start(),
+                total=plan.max_iter,
+                measure=None if valid is None else measure,
+                measure_every=1 if plan.solver == "lbfgs" else STEPS_BETWEEN_MEASUREMENTS,
+                patience=plan.patience,
+                watch=watch,
+                checkpoint=checkpoint,
+                interruption=interruption,
+                seed=seed,
+            )
+            try:
+                solve = by_lbfgs if plan.solver == "lbfgs" else by_steps
+                stopped_by = solve(loss, tracker, kept, plan, seed)
+            except KeyboardInterrupt:
+                self._take(tracker, loss, "interruption")
+                raise
+            tracker.save(finished=True)
+        self._take(tracker, loss, stopped_by)
+        endless = stopped_by == "no minimum"
+        if endless and self.uncertainty is not None:
+            raise ValueError(f"there are no standard errors: {_NOT_CONVERGED[stopped_by]}")
+        if endless or (stopped_by == "max_iter" and plan.means_to_end):
+            warnings.warn(_NOT_CONVERGED[stopped_by], ConvergenceWarning, stacklevel=3)
+        if self.uncertainty is not None:
+            self.covariance_ = covariance(
+                loss, tracker.kept, self.uncertainty, self._feature_names()
+            )
+
+    def _loss(self, train: TrainingRows, solver: str, seed: int) -> LinearLoss:
+        objective, tiers = self._objective(), train.tiers
+        if solver == "lbfgs" and objective.options.get("ties") == "random":
+            # a line search wants one function, so the ties are broken once for all
+            tiers = tiers.break_ties(at_random=True, generator=seed)
+            objective.options["ties"] = "exact"
+        return LinearLoss(train.X, tiers, objective, train.weights, float(self.l2))
+
+    def _take(self, tracker: Tracker, loss: LinearLoss, stopped_by: str) -> None:
+        """Set what was learned, as far as the fit came."""
+        self.history_ = tracker.history
+        self.n_iter_ = len(tracker.history.steps)
+        self.stopped_by_ = stopped_by
+        self.coef_ = tracker.kept[: loss.features].copy()
+        self.objective_state_ = loss.own_parameters(tracker.kept)
+
+    # -- the rest ---------------------------------------------------------------------------
+
+    def _scores(self, X: Any, queries: Array) -> Array:
+        return linear_scores(X, self.coef_)
+
+    def _feature_names(self) -> list[str]:
+        """Names of the features after the steps."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = np.array([f"x{number}" for number in range(self.n_features_in_)], dtype=object)
+        for step in self.steps_.steps:
+            names = step.get_feature_names_out(names)
+        return [str(name) for name in names]
+
+    def _to_state(self) -> tuple[dict[str, Any], Arrays]:
+        info = {
+            "objective_state": self.objective_state_,
+            "n_iter": self.n_iter_,
+            "stopped_by": self.stopped_by_,
+        }
+        arrays = {"coef": self.coef_}
+        if hasattr(self, "covariance_"):
+            arrays["covariance"] = self.covariance_
+        return info, arrays
+
+    def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
+        steps = self.steps_.steps
+        width = steps[-1].n_features_out_ if steps else self.n_features_in_
+        shapes = {"coef": (width,), "covariance": (width, width)}
+        for name, array in tensors.items():
+            if name not in shapes or array.shape != shapes[name] or array.dtype != np.float64:
+                raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} has numbers that are not finite")
+        self.coef_ = tensors["coef"].copy()
+        if "covariance" in tensors:
+            self.covariance_ = tensors["covariance"].copy()
+            if (np.diag(self.covariance_) <= 0).any():
+                raise ValueError("covariance has variances that are not positive")
+        own = {name: float(value) for name, value in info["objective_state"].items()}
+        known = {name for name, _ in self._objective().named_parameters()}
+        if set(own) != known or not all(map(np.isfinite, own.values())):
+            raise ValueError(f"the objective's parameters are {sorted(known)}, not {own}")
+        self.objective_state_ = own
+        self.n_iter_, self.stopped_by_ = int(info["n_iter"]), str(info["stopped_by"])

@@ -1,0 +1,196 @@
+"""Networks that score rows: a perceptron of any depth, and before it attention over the list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tierrank.ranking.attention import AttentionBlock, PaddedLists
+from tierrank.storage import Arrays
+from tierrank.training.settings import check_count
+
+Array = np.ndarray[Any, Any]
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "elu": nn.ELU,
+    "tanh": nn.Tanh,
+}
+NORMALISATIONS: dict[str, type[nn.Module]] = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
+
+
+class Scorer(nn.Module):
+    """One score a row.
+
+    A row goes through `project` and `blocks` if there is attention, then through `layers`. That is
+    all of it: whoever exports a scorer walks these three, in this order.
+
+    Parameters
+    ----------
+    n_features
+        columns of the rows
+    hidden
+        widths of the hidden layers; none: a linear scorer
+    activation
+        "relu", "gelu", "silu", "elu" or "tanh"
+    dropout
+        probability with which a hidden number is 0 in training
+    normalisation
+        "layer", "batch" or None, before each activation
+    attention_layers
+        blocks of attention over the list; 0: a row's score depends on nothing but the row
+    attention_width, attention_heads
+        of the blocks; the width is a multiple of the heads
+
+    Attributes
+    ----------
+    project
+        Linear(n_features, attention_width), or None without attention
+    blocks
+        ModuleList of `AttentionBlock`
+    layers
+        Sequential: for each hidden layer Linear, LayerNorm or BatchNorm1d (if any), activation,
+        Dropout (if any); then a Linear of one output. That one has no bias, as only differences
+        between scores mean anything.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        hidden: Sequence[int] = (),
+        *,
+        activation: str = "relu",
+        dropout: float = 0.0,
+        normalisation: str | None = None,
+        attention_layers: int = 0,
+        attention_width: int = 64,
+        attention_heads: int = 4,
+    ) -> None:
+        super().__init__()
+        check_architecture(
+            hidden, activation, dropout, normalisation, attention_layers, attention_width,
+            attention_heads,
+        )  # fmt: skip
+        self.n_features = n_features
+        self.project: nn.Linear | None = None
+        self.blocks = nn.ModuleList()
+        width = n_features
+        if attention_layers:
+            self.project = nn.Linear(n_features, attention_width)
+            width = attention_width
+            for _ in range(attention_layers):
+                active = ACTIVATIONS[activation]()
+                self.blocks.append(AttentionBlock(width, attention_heads, active, dropout))
+        layers: list[nn.Module] = []
+        for next_width in hidden:
+            layers.append(nn.Linear(width, next_width))
+            if normalisation is not None:
+                layers.append(NORMALISATIONS[normalisation](next_width))
+            layers.append(ACTIVATIONS[activation]())
+            if dropout > 0:
+                layers.append(nn.Dropout(dropout))
+            width = next_width
+        layers.append(nn.Linear(width, 1, bias=False))
+        self.layers = nn.Sequential(*layers)
+
+    @property
+    def scores_lists(self) -> bool:
+        """Whether a row's score depends on the other rows of its list."""
+        return self.project is not None
+
+    @property
+    def width(self) -> int:
+        """Numbers a row needs where the network is widest."""
+        return max(
+            self.n_features,
+            *(max(each.in_features, each.out_features) for each in self._linear()),
+        )
+
+    def _linear(self) -> Iterator[nn.Linear]:
+        return (each for each in self.modules() if isinstance(each, nn.Linear))
+
+    def forward(self, X: Tensor, lengths: Array | None = None) -> Tensor:
+        """Score rows.
+
+        Parameters
+        ----------
+        X
+            [rows, n_features]
+        lengths
+            [lists] number of rows of each list, which are adjacent; only attention needs them
+
+        Returns
+        -------
+        [rows] scores
+        """
+        x = X
+        if self.project is not None:
+            every = np.array([len(X)]) if lengths is None else lengths
+            lists = PaddedLists(every, X.device)
+            x = self.project(x)
+            for block in self.blocks:
+                x = block(x, lists)
+        scores: Tensor = self.layers(x).squeeze(1)
+        return scores
+
+
+def check_architecture(
+    hidden: Any,
+    activation: Any,
+    dropout: Any,
+    normalisation: Any,
+    attention_layers: Any,
+    attention_width: Any,
+    attention_heads: Any,
+) -> None:
+    """Refuse what no scorer can be made of."""
+    if isinstance(hidden, str) or not isinstance(hidden, Sequence | np.ndarray):
+        raise ValueError(f"hidden is a sequence of widths, such as (64, 32), not {hidden!r}")
+    for width in hidden:
+        check_count("a hidden width", width)
+    if activation not in ACTIVATIONS:
+        known = ", ".join(map(repr, ACTIVATIONS))
+        raise ValueError(f"activation is one of {known}, not {activation!r}")
+    if normalisation is not None and normalisation not in NORMALISATIONS:
+        raise ValueError(f'normalisation is "layer", "batch" or None, not {normalisation!r}')
+    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+        raise ValueError(f"dropout is a number from 0 to below 1, not {dropout!r}")
+    check_count("attention_layers", attention_layers, least=0)
+    check_count("attention_width", attention_width)
+    check_count("attention_heads", attention_heads)
+    if attention_layers and attention_width % attention_heads:
+        raise ValueError(
+            f"attention_width={attention_width} is no multiple of attention_heads="
+            f"{attention_heads}: every head has the same width"
+        )
+
+
+def load_weights(scorer: Scorer, arrays: Arrays) -> None:
+    """Give a scorer (which may be on torch's meta device) the weights of a saved one.
+
+    Nothing is allocated before names, shapes and types are found to fit.
+    """
+    expected = scorer.state_dict()
+    if set(arrays) != set(expected):
+        other = sorted(set(arrays) ^ set(expected))
+        raise ValueError(f"the weights are not those of this network: {', '.join(other[:3])}")
+    for name, wanted in expected.items():
+        array = arrays[name]
+        whole = np.int64 if wanted.dtype == torch.int64 else np.float32
+        if array.shape != tuple(wanted.shape) or array.dtype != whole:
+            raise ValueError(
+                f"{name} is {array.dtype} of shape {list(array.shape)}, but the network needs "
+                f"{np.dtype(whole)} of shape {list(wanted.shape)}"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+        if name.endswith("running_var") and (array < 0).any():
+            raise ValueError(f"{name} has negative variances")
+    weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+    scorer.load_state_dict(weights, assign=True)

@@ -1,0 +1,248 @@
+"""A neural network that scores rows, trained on the tiers of lists by any objective."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from tierrank.ranking.base import Ranker
+from tierrank.ranking.inputs import Array, TrainingRows
+from tierrank.ranking.list_loss import ListLoss, lists_that_teach
+from tierrank.ranking.networks import Scorer, load_weights
+from tierrank.ranking.scoring import list_by_list, score_rows
+from tierrank.storage import Arrays
+from tierrank.tiers.grouping import group_rows
+from tierrank.training import Checkpoint, History, Watch
+from tierrank.training.batches import ListBatches, as_float32
+from tierrank.training.devices import device_for, fabric_for, own_randomness, seed_generators
+from tierrank.training.loop import train
+from tierrank.training.settings import Accelerator, Precision, Settings, check_count, seed_from
+
+
+class NeuralRanker(Ranker):
+    """Scores by a perceptron, and before it, if you like, attention over the list.
+
+    AdamW takes a few lists at a time. With `eval_set`, training ends after `patience` epochs
+    without a better metric, and the best epoch's weights are kept; without it, training takes
+    `max_epochs`, so choose them with care. Under ``torchrun`` every process takes its share of
+    each batch.
+
+    Lists that cannot teach anything are left out: those of one row or of weight 0, and those of one
+    tier, unless the objective says something about ties (`davidson`, `listnet`).
+
+    Parameters
+    ----------
+    objective, objective_params
+        a loss of `tierrank.losses` by name, and its options
+    hidden
+        widths of the hidden layers; ``()`` is a linear scorer
+    activation
+        "relu", "gelu", "silu", "elu" or "tanh"
+    dropout
+        probability with which a hidden number is left out in training
+    normalisation
+        "layer", "batch" or None, in each hidden layer
+    attention_layers, attention_width, attention_heads
+        blocks of self-attention over the list, after a projection to this width; with any, scores
+        depend on the whole list, and `predict` needs `qid` or `group`
+    batch_lists
+        lists of a batch
+    learning_rate, weight_decay, clip
+        of AdamW; `clip` bounds the norm of a batch's gradient (None: it does not)
+    max_epochs, patience
+        passes over the data at most, and without improvement (None: any)
+    features
+        feature steps, by name or as transformers (see `tierrank.ranking.features`)
+    precision
+        "32-true", or "bf16-mixed": layers in bfloat16, weights and losses in float32
+    accelerator
+        "cpu", "cuda", or "auto": a GPU if there is one
+    metric
+        of `score` and of early stopping
+    query_column
+        column of X that names the list of a row, instead of `qid`
+    random_state
+        seed of the first weights, the order of the lists, dropout, and what the objective draws
+
+    Attributes
+    ----------
+    scorer_
+        the network, a `tierrank.ranking.networks.Scorer`
+    objective_state_
+        what the objective learned beside the scores, by name: how probable ties are
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
+    >>> y, qid = np.round(np.abs(X[:, 0])), np.arange(300) // 10  # no linear score finds this
+    >>> ranker = tr.NeuralRanker(max_epochs=30, random_state=0).fit(X, y, qid=qid)
+    >>> ranker.score(X, y, qid=qid) > 0.9
+    True
+    """
+
+    scorer_: Scorer
+    objective_state_: dict[str, float]
+
+    def __init__(
+        self,
+        objective: str = "pl-partition",
+        *,
+        objective_params: dict[str, Any] | None = None,
+        hidden: Sequence[int] = (128, 64),
+        activation: str = "relu",
+        dropout: float = 0.1,
+        normalisation: str | None = "layer",
+        attention_layers: int = 0,
+        attention_width: int = 64,
+        attention_heads: int = 4,
+        batch_lists: int = 32,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-2,
+        clip: float | None = None,
+        max_epochs: int = 100,
+        patience: int | None = 10,
+        features: Any = "standardize",
+        precision: Precision = "32-true",
+        accelerator: Accelerator = "auto",
+        metric: str = "ndcg@10",
+        query_column: str | int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.objective = objective
+        self.objective_params = objective_params
+        self.hidden = hidden
+        self.activation = activation
+        self.dropout = dropout
+        self.normalisation = normalisation
+        self.attention_layers = attention_layers
+        self.attention_width = attention_width
+        self.attention_heads = attention_heads
+        self.batch_lists = batch_lists
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.clip = clip
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.features = features
+        self.precision = precision
+        self.accelerator = accelerator
+        self.metric = metric
+        self.query_column = query_column
+        self.random_state = random_state
+
+    @property
+    def scores_lists(self) -> bool:  # type: ignore[override]
+        """Whether a row's score depends on the other rows of its list."""
+        return bool(self.attention_layers)
+
+    def _learn(
+        self,
+        train_rows: TrainingRows,
+        valid: TrainingRows | None,
+        checkpoint: Checkpoint,
+        watch: Watch | None,
+    ) -> None:
+        check_count("batch_lists", self.batch_lists)
+        settings = Settings(
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            clip=self.clip,
+        )
+        objective = self._objective()
+        X = as_float32(train_rows.X)
+        fabric = fabric_for(self.accelerator, self.precision)
+        first = fabric.is_global_zero
+        saved = fabric.broadcast(checkpoint.load() if first else None)
+        seed = fabric.broadcast(seed_from(self.random_state) if first else 0)
+        seed = seed if saved is None else saved[0]["seed"]
+        with own_randomness(fabric.device):
+            seed_generators(seed, fabric.device)
+            scorer = self._scorer(X.shape[1])
+            module = ListLoss(scorer, objective)
+            lists = lists_that_teach(train_rows, objective)
+        batches = ListBatches(
+            X,
+            train_rows.tiers,
+            train_rows.weights,
+            size=self.batch_lists,
+            lists=lists,
+            seed=seed,
+        )
+        evaluate = None
+        if valid is not None:
+            valid_X, lists_of_valid = as_float32(valid.X), list_by_list(valid.tiers)
+
+            def evaluate() -> float:
+                scores = score_rows(scorer, valid_X, *lists_of_valid, fabric.device)
+                return self._validation_metric(scores, valid)
+
+        end = train(
+            fabric,
+            module,
+            batches,
+            settings,
+            seed=seed,
+            history=History("epoch", self.metric),
+            evaluate=evaluate,
+            checkpoint=checkpoint,
+            saved=saved,
+            watch=watch,
+        )
+        self.scorer_ = scorer
+        self.history_ = end.history
+        self.objective_state_ = {
+            name: float(value.detach()) for name, value in objective.named_parameters()
+        }
+        if not end.finished:
+            raise KeyboardInterrupt
+
+    def _scorer(self, n_features: int) -> Scorer:
+        return Scorer(
+            n_features,
+            self.hidden,
+            activation=self.activation,
+            dropout=self.dropout,
+            normalisation=self.normalisation,
+            attention_layers=self.attention_layers,
+            attention_width=self.attention_width,
+            attention_heads=self.attention_heads,
+        )
+
+    def _scores(self, X: Any, queries: Array) -> Array:
+        rows, lengths = np.arange(X.shape[0]), None
+        if self.scorer_.scores_lists:
+            lists, _ = group_rows(queries, X.shape[0])
+            rows, lengths = np.argsort(lists, kind="stable"), np.bincount(lists)
+        device = device_for(self.accelerator)
+        scorer = self.scorer_.to(device)
+        return score_rows(scorer, as_float32(X), rows, lengths, device)
+
+    def _to_state(self) -> tuple[dict[str, Any], Arrays]:
+        info = {"n_inputs": self.scorer_.n_features, "objective": self.objective_state_}
+        weights = self.scorer_.state_dict()
+        return info, {name: value.cpu().numpy() for name, value in weights.items()}
+
+    def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
+        n_inputs = info["n_inputs"]
+        check_count("n_inputs", n_inputs)
+        steps = self.steps_.steps
+        given = steps[-1].n_features_out_ if steps else self.n_features_in_
+        if n_inputs != given:
+            raise ValueError(f"the network takes {n_inputs} features, but {given} come to it")
+        check_count("attention_layers", self.attention_layers, least=0)
+        if self.attention_layers > len(tensors):  # before a million blocks are made
+            raise ValueError(f"there are no weights of {self.attention_layers} blocks")
+        learned = {str(name): float(value) for name, value in info["objective"].items()}
+        if not np.isfinite(list(learned.values())).all():
+            raise ValueError("what the objective learned is not finite")
+        with torch.device("meta"):
+            scorer = self._scorer(n_inputs)
+        load_weights(scorer, tensors)
+        self.scorer_ = scorer.eval()
+        self.objective_state_ = learned

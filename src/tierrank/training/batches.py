@@ -1,0 +1,165 @@
+"""Minibatches of lists: an epoch puts the lists in a new order, and a batch is a slice of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tierrank.tiers import Tiers
+from tierrank.tiers.layout import Layout
+
+Array = np.ndarray[Any, Any]
+
+
+class Share(NamedTuple):
+    """Which part of every batch a process takes: the number `process` of so many."""
+
+    process: int = 0
+    processes: int = 1
+
+
+class ListBatch:
+    """The lists of a batch that one process takes.
+
+    Not a tuple or dataclass, into which Fabric would look for tensors to convert.
+
+    Attributes
+    ----------
+    tiers
+        the lists, with one score a row
+    lengths
+        number of rows of each list; the rows of a list are adjacent
+    weights
+        [lists] what each loss is multiplied with: the sum over all processes' lists is the batch's
+        loss
+    """
+
+    def __init__(self, tiers: Tiers, lengths: Array, weights: Tensor) -> None:
+        self.tiers = tiers
+        self.lengths = lengths
+        self.weights = weights
+
+
+class ListBatches:
+    """Lists of rows with features, a few lists at a time.
+
+    The loss of a batch estimates the mean over all lists, by weight, without bias: each list's
+    weight counts as it is, relative to the mean weight, so that batches of light lists are light.
+
+    Parameters
+    ----------
+    X
+        [rows, features] float32, a tensor or CSR; only the rows of a batch are made dense
+    tiers
+        the lists, with one score a row
+    weights
+        [lists] how much each list counts, or None
+    size
+        lists in a batch
+    lists
+        numbers of the lists to take; the others must have loss 0 whatever the scores
+    seed
+        of the order of the lists, with the number of the epoch
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        tiers: Tiers,
+        weights: Array | None,
+        *,
+        size: int,
+        lists: Array,
+        seed: int,
+    ) -> None:
+        self.X, self.tiers, self.size, self.lists, self.seed = X, tiers, size, lists, seed
+        self.weights = np.ones(len(tiers)) if weights is None else weights
+        self.total = float(self.weights.sum())
+        self.mean = float(self.weights[lists].mean())
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return (len(self.lists) + self.size - 1) // self.size
+
+    def begin(self, epoch: int) -> None:
+        """Put the lists in the order of this epoch, which is the same each time."""
+        order = np.random.default_rng([self.seed, epoch]).permutation(self.lists)
+        self._weights = self.weights[order]
+        self._rows = self.tiers.rows(order)
+        self._ordered = self.tiers[order]
+        self._row_offsets = self._ordered.layout().row_offsets.numpy()
+
+    def part(self, step: int) -> float:
+        """Which part of the mean loss a batch stands for."""
+        return self._lists_of(step) * self.mean / self.total
+
+    def load(self, step: int, share: Share, device: torch.device) -> tuple[Tensor, ListBatch]:
+        """A process's rows and lists of a batch. Where there are too few, its weights are 0."""
+        begin, count = step * self.size, self._lists_of(step)
+        first = begin + count * share.process // share.processes
+        last = begin + count * (share.process + 1) // share.processes
+        weights = torch.from_numpy(self._weights[first:last] / (count * self.mean))
+        if first == last:  # all processes must take part in every step
+            first, last, weights = begin, begin + 1, torch.zeros(1)
+        start, end = int(self._row_offsets[first]), int(self._row_offsets[last])
+        rows = self._rows[start:end]
+        lengths = np.diff(self._row_offsets[first : last + 1])
+        batch = ListBatch(
+            self._slice(first, last).to(device), lengths, weights.to(device, torch.float32)
+        )
+        return dense_rows(self.X, rows).to(device, non_blocking=True), batch
+
+    def _lists_of(self, step: int) -> int:
+        return min(self.size, len(self.lists) - step * self.size)
+
+    def _slice(self, first: int, last: int) -> Tiers:
+        """Consecutive lists of the epoch: `tiers[first:last]`, without sorting anything again.
+
+        The layout is a slice too: to find it anew would cost a third of the likelihood of a small
+        batch.
+        """
+        ordered, whole = self._ordered, self._ordered.layout()
+        row, end_row = int(self._row_offsets[first]), int(self._row_offsets[last])
+        tier, end_tier = ordered.list_offsets[[first, last]].tolist()
+        tiers = Tiers(
+            items=ordered.items[row:end_row] - row,
+            tier_offsets=ordered.tier_offsets[tier : end_tier + 1] - row,
+            list_offsets=ordered.list_offsets[first : last + 1] - tier,
+            score_shape=(end_row - row,),
+            labels=None if ordered.labels is None else ordered.labels[tier:end_tier],
+        )
+        upper, end_upper = whole.list_offsets[[first, last]].tolist()
+        entry, end_entry = whole.tier_offsets[[upper, end_upper]].tolist()
+        tiers._layouts[True] = Layout(
+            rows=None,
+            row_offsets=whole.row_offsets[first : last + 1] - row,
+            order=whole.order[entry:end_entry] - row,
+            tier_offsets=whole.tier_offsets[upper : end_upper + 1] - entry,
+            list_offsets=whole.list_offsets[first : last + 1] - upper,
+        )
+        return tiers
+
+
+def as_float32(X: Any) -> Any:
+    """[rows, features] in float32: a tensor, or CSR if X is sparse."""
+    if X.dtype != np.float32:
+        with np.errstate(over="ignore"):
+            X = X.astype(np.float32)
+        values = X.data if hasattr(X, "indptr") else X
+        if not np.isfinite(values).all():
+            raise ValueError(
+                "X has numbers above 3.4e38, too large for the network's float32: scale the "
+                'features, for instance with features="standardize"'
+            )
+    return X if hasattr(X, "indptr") else torch.from_numpy(np.ascontiguousarray(X))
+
+
+def dense_rows(X: Any, rows: Tensor | slice) -> Tensor:
+    """Some rows of what `as_float32` gave, as a dense tensor."""
+    if isinstance(X, Tensor):
+        return X[rows] if isinstance(rows, slice) else X.index_select(0, rows)
+    chosen = X[rows if isinstance(rows, slice) else rows.numpy()]
+    return torch.from_numpy(chosen.toarray())

@@ -1,0 +1,73 @@
+"""How a model is trained, whatever it is."""
+
+from __future__ import annotations
+
+import math
+import operator
+import secrets
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+Accelerator = Literal["auto", "cpu", "cuda"]
+Precision = Literal["32-true", "bf16-mixed"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of AdamW and when to stop.
+
+    Attributes
+    ----------
+    max_epochs
+        passes over the data, at most
+    patience
+        epochs without a better validation metric that end it; None: never
+    learning_rate, weight_decay
+        of AdamW; only matrices decay (not biases, norms, or what an objective learns)
+    clip
+        longest gradient, by its norm; None: any
+    """
+
+    max_epochs: int
+    patience: int | None
+    learning_rate: float
+    weight_decay: float
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None and field.name in ("patience", "clip"):
+                continue
+            if field.name in ("max_epochs", "patience"):
+                check_count(field.name, value)
+            else:
+                check_size(field.name, value, zero=field.name == "weight_decay")
+
+
+def check_count(name: str, value: int, *, least: int = 1) -> None:
+    """Refuse what is no whole number from `least` on."""
+    try:
+        fits = operator.index(value) >= least and not isinstance(value, bool)
+    except TypeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"{name} is a whole number, {least} or more, not {value!r}")
+
+
+def check_size(name: str, value: float, *, zero: bool = False) -> None:
+    """Refuse what is no finite number above 0 (or 0, if that has a meaning)."""
+    try:
+        fits = math.isfinite(value) and (value > 0 or (zero and value == 0))
+    except TypeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"{name} is a number above 0{' or 0' if zero else ''}, not {value!r}")
+
+
+def seed_from(random_state: Any) -> int:
+    """A seed: the given one, or a fresh one for None."""
+    if random_state is None:
+        return secrets.randbits(32)
+    check_count("random_state", random_state, least=0)
+    return operator.index(random_state)

@@ -1,0 +1,85 @@
+"""Small files to train on, and the command line without its boxes and colours."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from tierrank.cli import app
+from tierrank.data import RankingData, write_letor
+
+FEATURES = 4
+
+
+class Ran(NamedTuple):
+    """How a command ended, its words, and what it wrote to standard output as it is."""
+
+    code: int
+    text: str
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """The problems are tiny: a second thread would only wait."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def run():
+    def run(*arguments, columns=200):
+        result = CliRunner().invoke(
+            app, [str(each) for each in arguments], env={"COLUMNS": str(columns), "NO_COLOR": "1"}
+        )
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", result.output)
+        words = re.sub(r"[\s│╭╮╰╯─]+", " ", plain)
+        return Ran(result.exit_code, words, result.stdout, result.stderr)
+
+    return run
+
+
+def simulated(queries, *, first=0, seed=0, features=FEATURES):
+    """Rows whose grades follow a linear score, with ties and noise."""
+    weights = np.random.default_rng(99).normal(size=features)
+    rng = np.random.default_rng([seed, first])
+    lengths = rng.integers(3, 12, size=queries)
+    X = rng.normal(size=(lengths.sum(), features)).round(4)
+    scores = X @ weights + rng.gumbel(size=len(X))
+    y = np.digitize(scores, [-0.5, 1.0, 2.5]).astype(float)
+    qid = np.repeat(np.arange(first, first + queries), lengths)
+    names = tuple(f"x{column}" for column in range(features))
+    return RankingData(X, y, qid, feature_names=names)
+
+
+@pytest.fixture
+def simulate():
+    return simulated
+
+
+@pytest.fixture
+def fold(tmp_path):
+    """A folder with train, vali and test files."""
+    folder = tmp_path / "fold"
+    folder.mkdir()
+    for first, (name, queries) in enumerate({"train": 30, "vali": 12, "test": 12}.items()):
+        data = simulated(queries, first=1000 * first)
+        write_letor(folder / f"{name}.txt", data.X, data.y, data.qid)
+    return folder
+
+
+@pytest.fixture
+def model(run, fold, tmp_path):
+    """A linear model that was trained on the folder."""
+    out = tmp_path / "model"
+    ran = run("train", fold / "train.txt", "--model", "linear", "--out", out)
+    assert ran.code == 0, ran.text
+    return out
