@@ -22,7 +22,7 @@ def read(
     path: str | PathLike[str],
     *,
     format: Format = "auto",
-    label: str = "label",
+    label: str | None = "label",
     query: str = "qid",
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
@@ -42,7 +42,8 @@ def read(
     format
         "letor", "csv", "tsv" or "parquet", where the name does not tell
     label, query, features, drop
-        columns of a table, by name; a LETOR file has none
+        columns of a table, by name (label=None for rows that are only to be scored); a LETOR file
+        has none
     missing
         what a missing value becomes: "keep" for NaN, or a number
     n_features

@@ -58,8 +58,10 @@ def assemble(
             raise refuse(found.row, f"{choice.role(position, columns.names)} {found.why}{advice}")
         return found
 
-    y = np.array(numbers(choice.label, ""))
-    check_labels(y, refuse)
+    y = np.zeros(columns.rows)
+    if choice.label is not None:
+        y[:] = numbers(choice.label, "")
+        check_labels(y, refuse)
     X = np.empty((columns.rows, len(choice.features)))
     for target, position in zip(X.T, choice.features, strict=True):
         target[:] = numbers(position, " Convert it, or name the column in drop.")

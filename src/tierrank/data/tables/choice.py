@@ -16,9 +16,9 @@ _ROW_NUMBERS = re.compile(r"\s*|__index_level_\d+__")  # pandas' names for its i
 
 
 class Wanted(NamedTuple):
-    """Columns by name, as the user gave them."""
+    """Columns by name, as the user gave them; no label for rows that are only to be scored."""
 
-    label: str
+    label: str | None
     query: str
     features: Sequence[str] | None
     drop: Sequence[str]
@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
 class Choice(NamedTuple):
     """Columns by position, and the names of the features."""
 
-    label: int
+    label: int | None
     query: int
     features: tuple[int, ...]
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ def choose(names: Sequence[str], wanted: Wanted, refuse: Refuse) -> Choice:
             raise refuse(f"two columns are called {shown(name)}: rename one of them.")
         seen.add(name)
     if wanted.label == wanted.query:
-        raise refuse(f"label and query are both {shown(wanted.label)}: they are two columns.")
+        raise refuse(f"label and query are both {shown(wanted.query)}: they are two columns.")
     place = {name: i for i, name in enumerate(names)}
 
     def find(name: str, option: str) -> int:
@@ -57,16 +57,18 @@ def choose(names: Sequence[str], wanted: Wanted, refuse: Refuse) -> Choice:
             raise refuse(_absent(name, names, option))
         return place[name]
 
-    label, query = find(wanted.label, "label"), find(wanted.query, "query")
+    label = None if wanted.label is None else find(wanted.label, "label")
+    query = find(wanted.query, "query")
+    own = {query} if label is None else {label, query}
     dropped = {find(name, "drop") for name in wanted.drop}
-    if dropped & {label, query}:
+    if dropped & own:
         raise refuse("drop names the label or the query column: leave it out of drop.")
     if wanted.features is None:
-        left_out = {label, query} | dropped
+        left_out = own | dropped
         features = [i for i in range(len(names)) if i not in left_out]
     else:
         features = [find(name, "features") for name in wanted.features]
-        taken = {label, query} | dropped
+        taken = own | dropped
         for i in features:
             if i in taken:
                 raise refuse(

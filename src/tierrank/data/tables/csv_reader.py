@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ def read_csv(path: Path, wanted: Wanted, missing: float, separator: str) -> Rank
     """Read a CSV file; `read_table` says what it may hold."""
     text = read_text(path, separator)
     choice = choose(text.header, wanted, lambda what: _header_error(text, what))
-    columns = (choice.label, *choice.features)
+    label = choice.label
+    columns = choice.features if label is None else (label, *choice.features)
     all_words = False
     try:
         table = _arrow_table(text, numeric=columns, words=(choice.query,))
@@ -32,9 +34,9 @@ def read_csv(path: Path, wanted: Wanted, missing: float, separator: str) -> Rank
         table, all_words = _words_only(text, (*columns, choice.query)), True
     if not table.num_rows:
         raise TableError(path, 1, "there is a header but no row: give at least one.")
-    y = np.empty(table.num_rows)
+    y = np.zeros(table.num_rows)
     X = np.empty((table.num_rows, len(choice.features)))
-    targets = dict(zip(columns, (y, *X.T), strict=True))
+    targets = dict(zip(columns, X.T if label is None else (y, *X.T), strict=True))
     doubtful = []
     for place, (column, target) in enumerate(targets.items()):
         floats = table.column(place)
@@ -48,7 +50,8 @@ def read_csv(path: Path, wanted: Wanted, missing: float, separator: str) -> Rank
     for place, column in enumerate(doubtful):
         cells = words.column(columns.index(column) if all_words else place).to_pylist()
         targets[column][:] = _numbers(text, choice, column, cells)
-    check_labels(y, lambda row, what: text.cell_error(row, choice.label, what))
+    if label is not None:
+        check_labels(y, partial(_label_error, text, label))
     if not np.isnan(missing):
         X[np.isnan(X)] = missing
     qid = _queries(text, choice, table.column(len(columns)))
@@ -126,6 +129,10 @@ def _queries(text: CsvText, choice: Choice, column: Any) -> Any:
     if isinstance(qid, BadColumn):
         raise text.cell_error(qid.row or 0, choice.query, qid.why)
     return qid
+
+
+def _label_error(text: CsvText, label: int, row: int, what: str) -> TableError:
+    return text.cell_error(row, label, what)
 
 
 def _header_error(text: CsvText, what: str) -> TableError:

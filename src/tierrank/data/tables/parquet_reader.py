@@ -33,7 +33,8 @@ def read_parquet(path: Path, wanted: Wanted, missing: float) -> RankingData:
             file = parquet.ParquetFile(raw, page_checksum_verification=True)
             names = file.schema_arrow.names
             choice = choose(names, wanted, lambda what: refuse(None, what))
-            columns = [names[i] for i in (choice.label, choice.query, *choice.features)]
+            label = () if choice.label is None else (choice.label,)
+            columns = [names[i] for i in (*label, choice.query, *choice.features)]
             table = file.read(columns=columns)
             table.validate(full=True)  # pyarrow trusts offsets and UTF-8 otherwise
             return assemble(ArrowColumns(table, names), choice, missing, refuse)

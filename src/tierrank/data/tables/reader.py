@@ -21,7 +21,7 @@ TableFormat = Literal["csv", "tsv", "parquet"]
 def read_table(
     path: str | PathLike[str],
     *,
-    label: str = "label",
+    label: str | None = "label",
     query: str = "qid",
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
@@ -40,7 +40,8 @@ def read_table(
     path
         a name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet
     label
-        the column of labels: finite numbers, higher is better
+        the column of labels: finite numbers, higher is better. None for rows that are only to be
+        scored: `y` is 0 then.
     query
         the column of queries, of any plain type. `qid` are integers if all are whole numbers (in
         CSV: written as 7, not as 07 or 7.0), else strings.
