@@ -25,9 +25,11 @@ def test_a_state_comes_back(tmp_path):
 
 
 def test_the_state_of_another_fit_is_refused_and_says_what_differs(tmp_path):
-    Checkpoint(tmp_path / "c", {"data": "x", "seed": 1}).save({}, {})
-    with pytest.raises(StorageError, match=r"another fit \(what differs: data\)"):
-        Checkpoint(tmp_path / "c", {"data": "y", "seed": 1}).load()
+    params = {"l2": 0.1, "trees": 5}
+    Checkpoint(tmp_path / "c", {"data": "x", "seed": 1, "params": params}).save({}, {})
+    other = {"data": "y", "seed": 1, "params": {**params, "l2": 0.2}}
+    with pytest.raises(StorageError, match=r"another fit \(what differs: data, l2\)"):
+        Checkpoint(tmp_path / "c", other).load()
 
 
 def test_without_a_folder_nothing_is_kept():

@@ -42,11 +42,10 @@ class Checkpoint:
             return None
         content, tensors = storage.read(self.folder, "checkpoint")
         if content["identity"] != self.identity:
-            known, new = content["identity"], self.identity
-            other = sorted(key for key in {*known, *new} if known.get(key) != new.get(key))
+            other = ", ".join(_differing(content["identity"], self.identity))
             raise storage.StorageError(
-                f"{self.folder}: holds a checkpoint of another fit (what differs: "
-                f"{', '.join(other)}). Continue with what it was begun with, or remove the folder."
+                f"{self.folder}: holds a checkpoint of another fit (what differs: {other}). "
+                "Continue with what it was begun with, or remove the folder."
             )
         return content["state"], tensors
 
@@ -61,6 +60,18 @@ class Checkpoint:
             content = {"identity": self.identity, "state": state}
             storage.write(self.folder, "checkpoint", content, tensors)
             self._last = time.monotonic()
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Names of what two fits do not share; of settings, which."""
+    found = []
+    for key in sorted({*one, *other}):
+        old, new = one.get(key), other.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += _differing(old, new)
+        elif old != new:
+            found.append(key)
+    return found
 
 
 def digest(*arrays: Any) -> str:
