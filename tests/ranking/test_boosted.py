@@ -258,17 +258,17 @@ def test_features_that_say_nothing_are_warned_about(library):
         ({"library": "catboost"}, 'library is "lightgbm" or "xgboost"'),
         ({"objective": "pl-partitoin"}, "did you mean 'pl-partition'"),
         ({"objective_params": {"beta": 1}}, "objective_params do not fit"),
-        ({"trees": 0}, "trees is a whole number from 1 on, not 0"),
+        ({"trees": 0}, "trees is a whole number, 1 or more, not 0"),
         ({"trees": 2.5}, "trees is a whole number"),
         ({"patience": 0}, "patience is a whole number"),
-        ({"leaves": 1}, "leaves is a whole number from 2 on, not 1"),
+        ({"leaves": 1}, "leaves is a whole number, 2 or more, not 1"),
         ({"depth": 0}, "depth is a whole number"),
         ({"bins": 1}, "bins is a whole number"),
         ({"threads": 0}, "threads is a whole number"),
         ({"min_rows_per_leaf": 0}, "min_rows_per_leaf is a whole number"),
         ({"learning_rate": 0}, "learning_rate is a number above 0"),
         ({"learning_rate": float("nan")}, "learning_rate is a number above 0"),
-        ({"l2": -1}, "l2 is a finite number from 0 on"),
+        ({"l2": -1}, "l2 is a number above 0 or 0, not -1"),
         ({"row_fraction": 1.5}, "row_fraction is a number above 0, up to 1, not 1.5"),
         ({"feature_fraction": 0}, "feature_fraction is a number above 0"),
         ({"random_state": -1}, "random_state is a whole number"),
@@ -515,7 +515,7 @@ def test_ctrl_c_leaves_a_model_and_a_checkpoint(library, tmp_path):
 
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     small().fit(X, Y, qid=QID, checkpoint=tmp_path)
-    with pytest.raises(storage.StorageError, match=r"another fit \(what differs: params"):
+    with pytest.raises(storage.StorageError, match=r"another fit \(what differs: leaves"):
         small(leaves=7).fit(X, Y, qid=QID, checkpoint=tmp_path)
     with pytest.raises(storage.StorageError, match="training data"):
         small().fit(X, Y[::-1], qid=QID, checkpoint=tmp_path)

@@ -222,7 +222,7 @@ def test_odd_lists_are_learned_from(objective):
         ({"objective": "pmop-mh", "solver": "lbfgs"}, "gradient of pmop-mh is random"),
         ({"objective_params": {"k": 3}}, "objective_params do not fit pl-partition"),
         ({"objective": "pmop-mh", "objective_params": {"generator": 3}}, "from random_state"),
-        ({"objective": "pmop-mh", "random_state": -1}, "random_state is an integer from 0"),
+        ({"objective": "pmop-mh", "random_state": -1}, "random_state is a whole number"),
         ({"uncertainty": "yes"}, 'uncertainty is None, "information" or "sandwich"'),
         ({"uncertainty": "sandwich", "solver": "sgd"}, "about the minimum"),
     ],

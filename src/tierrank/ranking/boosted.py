@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from tierrank.ranking.boosting.settings import Grower, TreeSettings
 from tierrank.ranking.inputs import Array, TrainingRows
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Watch
+from tierrank.training.settings import check_count, seed_from
 
 
 class BoostedRanker(Ranker):
@@ -147,15 +147,16 @@ class BoostedRanker(Ranker):
         watch: Watch | None,
     ) -> None:
         settings = self._settings()
+        check_count("trees", self.trees)
+        if self.patience is not None:
+            check_count("patience", self.patience)
         metric = None if valid is None else self._metric_on(valid)
         with _torch_threads(settings.threads):
             kept = checkpoint.load()
-            seed = self._seed() if kept is None else kept[0]["seed"]
+            seed = seed_from(self.random_state) if kept is None else kept[0]["seed"]
             objective = BoostingObjective(self._objective(), train.tiers, train.weights, seed)
             grower = self._grower(train.X, None if valid is None else valid.X, settings)
-            boosting = Boosting(
-                grower, objective, self._count("trees", self.trees), self._patience(), metric, seed
-            )
+            boosting = Boosting(grower, objective, self.trees, self.patience, metric, seed)
             if kept is None:
                 standing = Standing(
                     Forest.empty(train.X.shape[1]),
@@ -210,32 +211,6 @@ class BoostedRanker(Ranker):
             threads=torch.get_num_threads() if self.threads is None else self.threads,
             library_params=self.library_params or {},
         )
-
-    def _patience(self) -> int | None:
-        return None if self.patience is None else self._count("patience", self.patience)
-
-    @staticmethod
-    def _count(name: str, value: Any) -> int:
-        try:
-            count = operator.index(value)
-        except TypeError:
-            count = 0
-        if count < 1:
-            raise ValueError(f"{name} is a whole number from 1 on, not {value!r}")
-        return count
-
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return int(np.random.SeedSequence().generate_state(1)[0])
-        try:
-            seed = operator.index(self.random_state)
-        except TypeError:
-            seed = -1
-        if seed < 0:
-            raise ValueError(
-                f"random_state is a whole number from 0 on, or None, not {self.random_state!r}"
-            )
-        return seed
 
     def _metric_on(self, valid: TrainingRows) -> Callable[[Array], float]:
         """The metric of validation scores, with the rows grouped by list once and for all."""

@@ -18,10 +18,11 @@ from tierrank.ranking.inference import (
     covariance,
 )
 from tierrank.ranking.inputs import Array, TrainingRows
-from tierrank.ranking.linear_fit import by_lbfgs, by_steps, fresh_seed, plan_of
+from tierrank.ranking.linear_fit import by_lbfgs, by_steps, plan_of
 from tierrank.ranking.linear_loss import LinearLoss, linear_scores
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
+from tierrank.training.settings import seed_from
 from tierrank.training.tracker import Tracker
 
 STEPS_BETWEEN_MEASUREMENTS = 10  # of stochastic steps, each of which changes little
@@ -175,7 +176,7 @@ class LinearRanker(Ranker):
     ) -> None:
         plan = plan_of(self, validated=valid is not None)
         kept = checkpoint.load()
-        seed = fresh_seed(self.random_state) if kept is None else int(kept[0]["seed"])
+        seed = seed_from(self.random_state) if kept is None else int(kept[0]["seed"])
         loss = self._loss(train, plan.solver, seed)
         for name in ("coef_", "covariance_"):  # of an earlier fit, in case this one fails
             if hasattr(self, name):

@@ -105,17 +105,6 @@ def _check_number(name: str, value: float, fits: bool, kind: str) -> None:
         raise ValueError(f"{name} is a number that is {kind}, not {value!r}")
 
 
-def fresh_seed(random_state: Any) -> int:
-    """The user's seed; a new one without."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**63))
-    if isinstance(random_state, np.random.RandomState):  # as scikit-learn allows
-        return int(random_state.randint(2**31))
-    if random_state < 0:
-        raise ValueError(f"random_state is an integer from 0, not {random_state}")
-    return int(random_state)
-
-
 def by_lbfgs(loss: LinearLoss, tracker: Tracker, kept: Kept, plan: Plan, seed: int) -> str:
     """Minimise the sum over the lists, so that a relative improvement is one; how it ended.
 

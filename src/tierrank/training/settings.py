@@ -8,6 +8,8 @@ import secrets
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+import numpy as np
+
 Accelerator = Literal["auto", "cpu", "cuda"]
 Precision = Literal["32-true", "bf16-mixed"]
 
@@ -66,8 +68,10 @@ def check_size(name: str, value: float, *, zero: bool = False) -> None:
 
 
 def seed_from(random_state: Any) -> int:
-    """A seed: the given one, or a fresh one for None."""
+    """A seed: the given one, one drawn from a `RandomState`, or a fresh one for None."""
     if random_state is None:
         return secrets.randbits(32)
+    if isinstance(random_state, np.random.RandomState):  # as scikit-learn allows
+        return int(random_state.randint(2**31))
     check_count("random_state", random_state, least=0)
     return operator.index(random_state)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from math import inf
-from numbers import Integral
 from typing import Any, Protocol
 
 from tierrank.ranking.boosting.forest import Forest
 from tierrank.ranking.inputs import Array
+from tierrank.training.settings import check_count, check_size
 
 
 @dataclass(frozen=True)
@@ -32,15 +31,10 @@ class TreeSettings:
         whole = {"leaves": 2, "bins": 2, "threads": 1, "depth": 1, "min_rows_per_leaf": 1}
         for name, least in whole.items():
             value = getattr(self, name)
-            if value is None and name in ("depth", "min_rows_per_leaf"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name} is a whole number from {least} on, not {value!r}")
+            if value is not None or name not in ("depth", "min_rows_per_leaf"):
+                check_count(name, value, least=least)
         for name in ("l2", "min_hessian_per_leaf"):
-            if not 0 <= getattr(self, name) < inf:
-                raise ValueError(
-                    f"{name} is a finite number from 0 on, not {getattr(self, name)!r}"
-                )
+            check_size(name, getattr(self, name), zero=True)
         for name, most in (("learning_rate", 1e6), ("row_fraction", 1), ("feature_fraction", 1)):
             if not 0 < getattr(self, name) <= most:
                 raise ValueError(
