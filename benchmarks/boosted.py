@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     list_length: int = 100
 
 
-FULL = Plan(rows=1_000_000, features=136, trees=50, rounds=3)
+FULL = Plan(rows=1_000_000, features=60, trees=50, rounds=3)
 QUICK = Plan(rows=100_000, features=30, trees=20, rounds=2)
 
 

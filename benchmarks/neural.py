@@ -67,7 +67,7 @@ FULL = Plan(
         Case(2_000, 100, (64, 32)),
     ],
     epochs=2,
-    rounds=7,
+    rounds=3,
 )
 QUICK = Plan(cases=[Case(500, 20, (256, 128)), Case(200, 100, (256, 128))], epochs=1, rounds=3)
 

@@ -1,0 +1,78 @@
+"""Every model beside LightGBM's and XGBoost's own rankers, on one protocol."""
+
+import json
+
+import letor
+import numpy as np
+import pytest
+from sklearn.base import clone
+from tree_peers import LightGBMPeer, XGBoostPeer
+
+from tierrank import metrics
+from tierrank.ranking.comparison import QueryFold
+
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
+
+
+def run(parts, out, *arguments):
+    letor.main(["--data", str(parts), "--out", str(out), "--quick", "--threads", "1", *arguments])
+    return json.loads((out / "table.json").read_text())
+
+
+def test_all_contenders_are_in_one_table_best_first(parts, tmp_path, capsys):
+    table = run(parts, tmp_path, "--objectives", "pl-partition", "listmle")
+    names = [standing["name"] for standing in table["standings"]]
+    models = ("linear", "neural", "boosted")
+    ours = {f"{model}, {name}" for model in models for name in ("pl-partition", "listmle")}
+    extra = {f"boosted, {letor.POSITION_AWARE}", "boosted by XGBoost, pl-partition"}
+    assert set(names) == {*ours, *extra, *letor.PEERS}
+    assert table["failed"] == {}
+    means = [standing["mean"] for standing in table["standings"]]
+    assert means == sorted(means, reverse=True)
+    assert {standing["queries"] for standing in table["standings"]} == {24}  # two folds' test parts
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in names)
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_done_is_not_done_again(parts, tmp_path, monkeypatch):
+    arguments = ("--objectives", "pl-partition", "--models", "linear", "peers")
+    first = run(parts, tmp_path, *arguments)
+    monkeypatch.setattr(letor, "judge", lambda *given: pytest.fail("fitted again"))
+    assert run(parts, tmp_path, *arguments) == first
+
+
+def test_settings_are_chosen_by_the_validation_part(parts, tmp_path, monkeypatch):
+    settings = [{"leaves": 2}, {"leaves": 8}]
+    monkeypatch.setattr(letor, "tuned_settings", lambda: settings)
+    run(parts, tmp_path, "--tune", "--models", "boosted", "peers", "--objectives", "pl-partition")
+    for line in letor.Journal(tmp_path / "journal.jsonl").lines.values():
+        assert line["setting"] in settings
+        assert 0 < line["validation"] <= 1
+        assert len(line["values"]) == 12
+
+
+@pytest.mark.parametrize("peer", [LightGBMPeer("lambdarank"), XGBoostPeer("rank:ndcg")])
+def test_a_peer_keeps_the_trees_that_were_best_by_validation(peer, parts):
+    (fold,) = letor.folds_of(parts, 0, 1)
+    assert isinstance(fold, QueryFold)
+    train, valid = fold.train, fold.valid
+    held_out = (valid.X, valid.y, valid.qid)
+    values = []
+    for trees in range(1, 13):
+        few = clone(peer).set_params(trees=trees, patience=1000)
+        few.fit(train.X, train.y, qid=train.qid, eval_set=held_out)
+        assert few.history_.best_step <= trees
+        values.append(metrics.ndcg(few.predict(valid.X), valid.y, qid=valid.qid, k=10))
+    assert values == sorted(values)  # with more trees to choose from, never worse
+    order = np.random.default_rng(1).permutation(len(train.y))
+    again = clone(peer).set_params(trees=12, patience=1000)
+    again.fit(train.X[order], train.y[order], qid=train.qid[order], eval_set=held_out)
+    assert metrics.ndcg(again.predict(valid.X), valid.y, qid=valid.qid, k=10) > 0.5
+
+
+def test_an_unknown_objective_is_named(parts, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        run(parts, tmp_path, "--objectives", "lambdamart")
+    assert "there is no objective 'lambdamart'" in capsys.readouterr().err
