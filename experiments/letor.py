@@ -1,11 +1,10 @@
 """Every model with every objective on LETOR folds, beside LightGBM's and XGBoost's own rankers.
 
     python experiments/letor.py --data FOLDER [--out DIR] [--models boosted] [--objectives ranknet]
-    python experiments/letor.py --data FOLDER --tune
+    python experiments/letor.py --data FOLDER --trees leaves=8 row_fraction=0.7
 
-One protocol for all: learn from a fold's training part, stop (trees, epochs) or choose by NDCG@10
-of its validation part, and be judged once by its test part. Trees have one budget of leaves.
-With --tune, the tree rankers each choose from the same settings, fold by fold, by validation.
+One protocol for all: learn from a fold's training part, stop (trees, epochs) by NDCG@10 of its
+validation part, and be judged once by its test part. All trees have the same settings.
 
 What is done is kept in DIR as it goes: the same command again goes on where it was stopped.
 """
@@ -45,19 +44,16 @@ PEERS = {
 TREES = {
     "trees": 1000, "patience": 100, "learning_rate": 0.05, "leaves": 15, "min_rows_per_leaf": 50
 }  # fmt: skip
+FRACTIONS = ("row_fraction", "feature_fraction", "learning_rate", "l2")
 # The papers break ties; rows are shuffled here, so that the order of the input says nothing.
 BROKEN_TIES = {"listmle": {"ties": "input"}, "p-listmle": {"ties": "input"}}
 CUBIC = "pmop-exact"  # takes minutes a fit, so only when it is named
 POSITION_AWARE = "pl-partition, alpha = gain"
 
 
-def tuned_settings() -> list[dict[str, Any]]:
-    """What the tree rankers choose from with --tune."""
-    sampled = {"row_fraction": 0.7, "feature_fraction": 0.5}
-    return [{"leaves": leaves, **more} for leaves in (8, 15) for more in ({}, sampled)]
-
-
-def contenders(models: Sequence[str], objectives: Sequence[str], missing: bool) -> dict[str, Any]:
+def contenders(
+    models: Sequence[str], objectives: Sequence[str], missing: bool, trees: dict[str, Any]
+) -> dict[str, Any]:
     """Unfitted rankers by name, ours and theirs."""
     # A feature of MQ2007-agg is a place in an input ranking, so its rank in the query says as
     # much, and what was not ranked stands behind all.
@@ -70,14 +66,14 @@ def contenders(models: Sequence[str], objectives: Sequence[str], missing: bool) 
         if "neural" in models:
             found[f"neural, {objective}"] = NeuralRanker(objective, features=scaled, **options)
         if "boosted" in models:
-            found[f"boosted, {objective}"] = BoostedRanker(objective, **TREES, **options)
+            found[f"boosted, {objective}"] = BoostedRanker(objective, **trees, **options)
     if "boosted" in models and "pl-partition" in objectives:
         gain = {"objective_params": {"alpha": "gain"}, "random_state": 0}
-        found[f"boosted, {POSITION_AWARE}"] = BoostedRanker(**TREES, **gain)
-        xgboost = {**TREES, "library": "xgboost", "min_rows_per_leaf": None, "random_state": 0}
+        found[f"boosted, {POSITION_AWARE}"] = BoostedRanker(**trees, **gain)
+        xgboost = {**trees, "library": "xgboost", "min_rows_per_leaf": None, "random_state": 0}
         found["boosted by XGBoost, pl-partition"] = BoostedRanker(**xgboost)
     if "peers" in models:
-        found.update({name: clone(peer).set_params(**TREES) for name, peer in PEERS.items()})
+        found.update({name: clone(peer).set_params(**trees) for name, peer in PEERS.items()})
     return found
 
 
@@ -130,22 +126,6 @@ def judge(name: str, ranker: Any, fold: QueryFold) -> dict[str, Any]:
     }
 
 
-def choose(name: str, ranker: Any, fold: QueryFold) -> dict[str, Any]:
-    """The setting that is best by the validation part, judged by the test part."""
-    best: tuple[float, dict[str, Any]] | None = None
-    seconds = 0.0
-    for setting in tuned_settings():
-        own = clone(ranker).set_params(**setting)
-        on_valid = judge(name, own, QueryFold(fold.name, fold.train, fold.valid, fold.valid))
-        seconds += on_valid["seconds"]
-        value = -np.inf if on_valid["values"] is None else float(np.mean(on_valid["values"]))
-        if best is None or value > best[0]:
-            best = value, setting
-    assert best is not None
-    done = judge(name, clone(ranker).set_params(**best[1]), fold)
-    return {**done, "seconds": seconds, "setting": best[1], "validation": best[0]}
-
-
 def ranking_of(journal: Journal) -> tuple[list[Standing], dict[str, str]]:
     """Means over all test queries, best first, against lambdarank; and who failed, why."""
     failed = {
@@ -188,15 +168,12 @@ def experiment(chosen: argparse.Namespace) -> None:
     if unknown:
         raise ValueError(f"there is no objective {unknown[0]!r}; see `tierrank objectives`.")
     name = chosen.data.resolve().name
-    out = chosen.out or Path("out", f"letor-{'tuned-' * chosen.tune}{name}")
+    trees = TREES | dict(map(_setting, chosen.trees))
+    out = chosen.out or Path("out", f"letor-{name}")
     journal = Journal(out / "journal.jsonl")
     for fold in folds_of(chosen.data, chosen.seed, 2 if chosen.quick else None):
         missing = bool(np.isnan(fold.train.X).any())
-        rankers = contenders(chosen.models, chosen.objectives, missing)
-        if chosen.tune:
-            ours = (*chosen.objectives, POSITION_AWARE)
-            names = [*PEERS, *(f"boosted, {each}" for each in ours)]
-            rankers = {who: rankers[who] for who in names if who in rankers}
+        rankers = contenders(chosen.models, chosen.objectives, missing, trees)
         with Progress(len(rankers)) as progress:
             for who, ranker in rankers.items():
                 if (who, fold.name) in journal.lines:
@@ -207,19 +184,32 @@ def experiment(chosen: argparse.Namespace) -> None:
                     _shorten(ranker)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # limits of iterations are part of the protocol
-                    done = (choose if chosen.tune else judge)(who, ranker, fold)
+                    done = judge(who, ranker, fold)
                 journal.add(done)
                 mean = done["failure"] or f"{np.mean(done['values']):.4f}"
                 progress.step(f"{fold.name}, {who}: {mean} ({done['seconds']:.0f} s)")
     found, failed = ranking_of(journal)
     table = markdown(found, journal)
-    content = {"machine": machine(), "failed": failed, "standings": [e.to_json() for e in found]}
+    content = {
+        "machine": machine(),
+        "trees": trees,
+        "failed": failed,
+        "standings": [e.to_json() for e in found],
+    }
     replace_file(out / "table.md", table.encode())
     replace_file(out / "table.json", (json.dumps(content, indent=1) + "\n").encode())
     plot_standings(out / "plot.png", found, title=f"{name}: NDCG@10 on the test queries")
     print(table)
     for who, why in failed.items():
         print(f"{who} failed in {why}")
+
+
+def _setting(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    if name not in LightGBMPeer().get_params() or not number:
+        raise ValueError(f"--trees takes NAME=NUMBER, such as leaves=8, not {text!r}.")
+    value = float(number)
+    return name, int(value) if value.is_integer() and name not in FRACTIONS else value
 
 
 def _shorten(ranker: Any) -> None:
@@ -236,7 +226,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--models", nargs="+", choices=models, default=models)
     linear_time = [name for name in OBJECTIVES if name != CUBIC]
     options.add_argument("--objectives", nargs="+", default=linear_time, metavar="NAME")
-    options.add_argument("--tune", action="store_true", help="let the tree rankers choose settings")
+    options.add_argument(
+        "--trees", nargs="+", default=[], metavar="NAME=NUMBER",
+        help=f"other settings of all trees than {TREES}; row_fraction and feature_fraction too",
+    )  # fmt: skip
     run(options, experiment, arguments)
 
 

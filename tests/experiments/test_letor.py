@@ -43,14 +43,14 @@ def test_what_is_done_is_not_done_again(parts, tmp_path, monkeypatch):
     assert run(parts, tmp_path, *arguments) == first
 
 
-def test_settings_are_chosen_by_the_validation_part(parts, tmp_path, monkeypatch):
-    settings = [{"leaves": 2}, {"leaves": 8}]
-    monkeypatch.setattr(letor, "tuned_settings", lambda: settings)
-    run(parts, tmp_path, "--tune", "--models", "boosted", "peers", "--objectives", "pl-partition")
-    for line in letor.Journal(tmp_path / "journal.jsonl").lines.values():
-        assert line["setting"] in settings
-        assert 0 < line["validation"] <= 1
-        assert len(line["values"]) == 12
+def test_all_trees_take_the_same_settings(parts, tmp_path):
+    arguments = ("--objectives", "pl-partition", "--trees", "leaves=2", "row_fraction=0.5")
+    table = run(parts, tmp_path, "--models", "boosted", "peers", *arguments)
+    assert table["trees"] == {**letor.TREES, "leaves": 2, "row_fraction": 0.5}
+    rankers = letor.contenders(("boosted", "peers"), ("pl-partition",), False, table["trees"])
+    assert {(each.leaves, each.row_fraction) for each in rankers.values()} == {(2, 0.5)}
+    with pytest.raises(SystemExit, match="2"):
+        run(parts, tmp_path / "other", "--trees", "branches=2")
 
 
 @pytest.mark.parametrize("peer", [LightGBMPeer("lambdarank"), XGBoostPeer("rank:ndcg")])
