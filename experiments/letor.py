@@ -135,10 +135,12 @@ def ranking_of(journal: Journal) -> tuple[list[Standing], dict[str, str]]:
     }
     values: dict[str, dict[str, Any]] = {}
     names = dict.fromkeys([*PEERS, *(name for name, _ in journal.lines)])
+    folds = sorted({fold for _, fold in journal.lines})
     for name in names:
-        own = [done["values"] for (who, _), done in sorted(journal.lines.items()) if who == name]
-        if own and name not in failed:
-            values[name] = {METRIC: np.concatenate(own)}
+        own = [journal.lines[name, fold] for fold in folds if (name, fold) in journal.lines]
+        # Only those that went through all folds can stand in one table.
+        if len(own) == len(folds) and name not in failed:
+            values[name] = {METRIC: np.concatenate([done["values"] for done in own])}
     return sorted(standings(values), key=lambda each: -each.mean), failed
 
 
