@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -89,12 +90,19 @@ def remove(folder: Path, name: str) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file beside its place and rename it, so that it is never seen half-written."""
+    """Write a whole file in place of what was there."""
+    with writing_beside(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def writing_beside(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing that appears, whole, when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from tierrank.storage import writing_beside
+
 SUFFIXES = (".gz", ".xz", ".bz2")
 
 _DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -81,16 +83,9 @@ def read_bytes(path: Path, error_class: type[DataFileError] = DataFileError) -> 
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears, whole, when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("wb") as raw, _compressing(raw, path.suffix.lower()) as file:
-            yield file
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    """Open a file for writing, compressed by its suffix, that appears whole or not at all."""
+    with writing_beside(path) as raw, _compressing(raw, path.suffix.lower()) as file:
+        yield file
 
 
 @contextmanager

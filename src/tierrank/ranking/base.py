@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -196,13 +197,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
         return metric
 
-    def _validation_metric(self, scores: Array, valid: TrainingRows) -> float:
-        """The metric on validation rows."""
-        qid = np.empty(len(valid.y), dtype=np.int64)
-        lengths = valid.tiers.lengths.numpy()
-        rows = valid.tiers.items.numpy()
-        qid[rows] = np.repeat(np.arange(len(lengths)), lengths)
-        return float(self._metric()(scores, valid.y, qid=qid))
+    def _metric_on(self, valid: TrainingRows) -> Callable[[Array], float]:
+        """The metric of validation scores, with the rows grouped by list once and for all."""
+        metric = self._metric()
+        gather = valid.tiers.layout().rows
+        rows = np.arange(len(valid.y)) if gather is None else gather.numpy()
+        labels, lengths = valid.y[rows], valid.tiers.lengths.numpy()
+        return lambda scores: float(metric(scores[rows], labels, lengths=lengths))
+
+    @property
+    def _width(self) -> int:
+        """How many features come out of the steps."""
+        steps = self.steps_.steps
+        return steps[-1].n_features_out_ if steps else int(self.n_features_in_)
 
     # -- the rest ---------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Literal
 
@@ -212,14 +212,6 @@ class BoostedRanker(Ranker):
             library_params=self.library_params or {},
         )
 
-    def _metric_on(self, valid: TrainingRows) -> Callable[[Array], float]:
-        """The metric of validation scores, with the rows grouped by list once and for all."""
-        metric = self._metric()
-        gather = valid.tiers.layout().rows
-        rows = np.arange(len(valid.y)) if gather is None else gather.numpy()
-        labels, lengths = valid.y[rows], valid.tiers.lengths.numpy()
-        return lambda scores: float(metric(scores[rows], labels, lengths=lengths))
-
     # -- what was learned ---------------------------------------------------------------------
 
     def _scores(self, X: Any, queries: Array) -> Array:
@@ -231,11 +223,10 @@ class BoostedRanker(Ranker):
 
     def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
         self.forest_ = Forest.from_arrays(info["n_features"], tensors)
-        steps = self.steps_.steps
-        features = steps[-1].n_features_out_ if steps else self.n_features_in_
-        if self.forest_.n_features != features:
+        if self.forest_.n_features != self._width:
             raise ValueError(
-                f"the forest looks at {self.forest_.n_features} features, of {features} there are"
+                f"the forest looks at {self.forest_.n_features} features, of {self._width} there "
+                "are"
             )
         state = info["objective_state"]
         self.objective_state_ = {str(name): float(value) for name, value in state.items()}

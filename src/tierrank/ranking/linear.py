@@ -181,17 +181,19 @@ class LinearRanker(Ranker):
         for name in ("coef_", "covariance_"):  # of an earlier fit, in case this one fails
             if hasattr(self, name):
                 delattr(self, name)
+        measure = None
+        if valid is not None:
+            metric, valid_X = self._metric_on(valid), valid.X
 
-        def measure(point: Array) -> float:
-            assert valid is not None
-            return self._validation_metric(linear_scores(valid.X, point[: loss.features]), valid)
+            def measure(point: Array) -> float:
+                return metric(linear_scores(valid_X, point[: loss.features]))
 
         with Interruption() as interruption:
             tracker = Tracker(
                 History("iteration", self.metric),
                 loss.start(),
                 total=plan.max_iter,
-                measure=None if valid is None else measure,
+                measure=measure,
                 measure_every=1 if plan.solver == "lbfgs" else STEPS_BETWEEN_MEASUREMENTS,
                 patience=plan.patience,
                 watch=watch,
@@ -259,8 +261,7 @@ class LinearRanker(Ranker):
         return info, arrays
 
     def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
-        steps = self.steps_.steps
-        width = steps[-1].n_features_out_ if steps else self.n_features_in_
+        width = self._width
         shapes = {"coef": (width,), "covariance": (width, width)}
         for name, array in tensors.items():
             if name not in shapes or array.shape != shapes[name] or array.dtype != np.float64:

@@ -177,10 +177,10 @@ class NeuralRanker(Ranker):
         evaluate = None
         if valid is not None:
             valid_X, lists_of_valid = as_float32(valid.X), list_by_list(valid.tiers)
+            metric = self._metric_on(valid)
 
             def evaluate() -> float:
-                scores = score_rows(scorer, valid_X, *lists_of_valid, fabric.device)
-                return self._validation_metric(scores, valid)
+                return metric(score_rows(scorer, valid_X, *lists_of_valid, fabric.device))
 
         end = train(
             fabric,
@@ -231,10 +231,8 @@ class NeuralRanker(Ranker):
     def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
         n_inputs = info["n_inputs"]
         check_count("n_inputs", n_inputs)
-        steps = self.steps_.steps
-        given = steps[-1].n_features_out_ if steps else self.n_features_in_
-        if n_inputs != given:
-            raise ValueError(f"the network takes {n_inputs} features, but {given} come to it")
+        if n_inputs != self._width:
+            raise ValueError(f"the network takes {n_inputs} features, but {self._width} come to it")
         check_count("attention_layers", self.attention_layers, least=0)
         if self.attention_layers > len(tensors):  # before a million blocks are made
             raise ValueError(f"there are no weights of {self.attention_layers} blocks")
