@@ -33,8 +33,12 @@ relevant
     the least label that is relevant
 
 Bad input raises a `ValueError` that says what is wrong, and in which row.
+
+Measures of rankings over huge label sets, from the labels predicted first, are in
+`tierrank.metrics.labels`.
 """
 
+from tierrank.metrics import labels
 from tierrank.metrics.cascade import err, reciprocal_rank
 from tierrank.metrics.discounted import dcg, ndcg, sharp_ndcg
 from tierrank.metrics.pairs import kendall_tau_b, pairwise_disagreement
@@ -53,6 +57,7 @@ __all__ = [
     "err",
     "from_name",
     "kendall_tau_b",
+    "labels",
     "ndcg",
     "paired_test",
     "pairwise_disagreement",
