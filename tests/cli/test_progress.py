@@ -70,6 +70,41 @@ def test_a_fit_that_goes_on_does_not_claim_to_know_where_the_best_was(shown, mon
     assert "best 0.6000  " in file.getvalue()
 
 
+def test_on_the_way_through_an_epoch_lines_count_batches_and_keep_the_last_metric(
+    shown, monkeypatch
+):
+    file = shown()
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
+    with FitDisplay("map") as display:
+        display.begin("large")
+        display.watch(Progress(0, 9, "epoch", 0.9, step=(3, 1536)))
+        display.watch(Progress(1, 9, "epoch", 0.5, 0.3, 0.3))
+        display.watch(Progress(1, 9, "epoch", 0.4, best=0.3, step=(1200, 1536)))
+        display.begin("next")
+        display.watch(Progress(0, 9, "epoch", 0.9, step=(1, 2)))
+    lines = file.getvalue().splitlines()
+    assert lines[0].startswith("large: epoch 0 of at most 9  batch 3 of 1,536  loss 0.9000  ")
+    assert "best" not in lines[0]
+    assert lines[1].startswith("large: epoch 1 of at most 9  loss 0.5000  map 0.3000  best")
+    assert lines[2].startswith(
+        "large: epoch 1 of at most 9  batch 1,200 of 1,536  loss 0.4000  map 0.3000  "
+        "best 0.3000 at 1  "
+    )
+    assert "map" not in lines[3]
+
+
+def test_on_the_way_through_an_epoch_the_bar_moves(shown):
+    file = shown(100)
+    with FitDisplay("map") as display:
+        display.begin("large")
+        display.watch(Progress(2, 4, "epoch", 0.4, best=0.3, step=(30, 40)))
+        assert display._bars.tasks[0].completed == 2.75
+        display._bars.refresh()
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", file.getvalue())
+    assert "2/4" in plain
+    assert "batch 30 of 40" in plain
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.0123, "0.012 s"), (3.2, "3.2 s"), (59.4, "59 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],

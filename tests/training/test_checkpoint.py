@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from tierrank.storage import StorageError
-from tierrank.training import Checkpoint, History, Interruption
+from tierrank.training import Checkpoint, History, Interruption, checkpoint
 from tierrank.training.checkpoint import digest
 
 
@@ -42,6 +42,48 @@ def test_without_a_folder_nothing_is_kept():
 def test_it_is_due_after_the_time_given(tmp_path):
     assert Checkpoint(tmp_path, {}, every=0.0).due
     assert not Checkpoint(tmp_path, {}, every=1e6).due
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still but for what is said to take time, and savings of 4 seconds."""
+    now = {"is": 100.0}
+
+    def pass_time(seconds):
+        now["is"] += seconds
+
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now["is"])
+    monkeypatch.setattr(checkpoint.storage, "write", lambda *_: pass_time(4.0))
+    return pass_time
+
+
+def test_a_state_that_takes_long_to_keep_is_kept_less_often(tmp_path, clock):
+    kept = Checkpoint(tmp_path, {}, every=20.0)
+    clock(19.9)
+    assert not kept.due
+    clock(0.1)
+    assert kept.due
+    for _ in range(2):
+        kept.save({}, {})
+        clock(39.9)
+        assert not kept.due
+        clock(0.1)
+        assert kept.due
+
+
+def test_a_state_that_is_quickly_kept_waits_as_long_as_it_was_told(tmp_path, clock):
+    kept = Checkpoint(tmp_path, {}, every=50.0)
+    kept.save({}, {})
+    clock(49.9)
+    assert not kept.due
+    clock(0.1)
+    assert kept.due
+
+
+def test_who_wants_all_states_gets_them_however_long_they_take(tmp_path, clock):
+    kept = Checkpoint(tmp_path, {}, every=0.0)
+    kept.save({}, {})
+    assert kept.due
 
 
 def test_digests_tell_arrays_apart():

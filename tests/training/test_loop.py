@@ -1,5 +1,6 @@
 """The training loop: the same as one written by hand, and the same wherever it was stopped."""
 
+import contextlib
 import signal
 
 import numpy as np
@@ -10,8 +11,10 @@ from torch import nn
 from tierrank.training import Checkpoint, History
 from tierrank.training.batches import Share
 from tierrank.training.devices import device_for, fabric_for
+from tierrank.training.fabric_learner import FabricLearner
 from tierrank.training.loop import train
-from tierrank.training.settings import Settings, seed_from
+from tierrank.training.progress import only_whole_steps
+from tierrank.training.settings import AdamWSettings, Course, seed_from
 
 X = torch.randn(22, 3, generator=torch.Generator().manual_seed(1))
 Y = X.sum(1) + torch.randn(22, generator=torch.Generator().manual_seed(2))
@@ -57,18 +60,24 @@ def model(**options):
         return Regression(**options)
 
 
-def settings(**changed):
-    usual = {"max_epochs": 4, "patience": None, "learning_rate": 0.01, "weight_decay": 0.1}
-    return Settings(**{**usual, **changed})
-
-
-def run(module, checkpoint=None, *, batches=None, given=None, **options):
+def run(
+    module,
+    checkpoint=None,
+    *,
+    batches=None,
+    course=None,
+    clip=None,
+    precision="32-true",
+    **options,
+):
     checkpoint = checkpoint or Checkpoint(None, {})
-    fabric = fabric_for("cpu", options.pop("precision", "32-true"))
+    learner = FabricLearner(fabric_for("cpu", precision), module, AdamWSettings(0.01, 0.1, clip))
     options = {"seed": 7, "history": History("epoch", "none"), **options}
-    batches, given = batches or Rows(), given or settings()
+    batches, course = batches or Rows(), course or Course(4)
     saved = checkpoint.load()
-    return train(fabric, module, batches, given, checkpoint=checkpoint, saved=saved, **options)
+    end = train(learner, batches, course, checkpoint=checkpoint, saved=saved, **options)
+    learner.finish()
+    return end
 
 
 def weights(module):
@@ -84,7 +93,7 @@ def assert_same(one, two):
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_it_does_what_a_loop_by_hand_does(clip):
     ours, by_hand, rows = model(), model(), Rows()
-    end = run(ours, given=settings(clip=clip))
+    end = run(ours, clip=clip)
     matrices = [each for each in by_hand.parameters() if each.dim() > 1]
     vectors = [each for each in by_hand.parameters() if each.dim() == 1]
     groups = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
@@ -183,8 +192,10 @@ def test_the_best_epoch_is_kept_and_patience_ends(tmp_path):
     module, seen = model(), []
     options = scripted([0.2, 0.7, 0.6, 0.7, 0.9])
     by_epoch = []
-    options["watch"] = lambda progress: (seen.append(progress), by_epoch.append(weights(module)))
-    end = run(module, given=settings(max_epochs=50, patience=2), **options)
+    options["watch"] = only_whole_steps(
+        lambda progress: (seen.append(progress), by_epoch.append(weights(module)))
+    )
+    end = run(module, course=Course(50, patience=2), **options)
     assert end.history.metric == [0.2, 0.7, 0.6, 0.7]
     assert (end.history.best_step, end.history.best_metric) == (2, 0.7)
     assert [(each.done, each.total, each.best) for each in seen] == [
@@ -246,14 +257,22 @@ def test_the_seed_decides_about_dropout():
     assert not np.array_equal(weights(one)["layers.0.weight"], weights(other)["layers.0.weight"])
 
 
-def test_a_loss_that_is_not_finite_says_when_and_what_to_try():
+def test_a_loss_that_is_not_finite_says_when_and_what_to_try(tmp_path):
     class Poisoned(Rows):
         def load(self, step, share, device):
             x, y = super().load(step, share, device)
             return (x, y * torch.nan) if step == 3 else (x, y)
 
-    with pytest.raises(ValueError, match=r"epoch 1, step 4: the loss is nan.*learning rate"):
-        run(model(), batches=Poisoned())
+    wanted = (
+        r"astray in epoch 1, step 4: the loss is nan\. "
+        r"Try a smaller learning rate \(it is 0\.01\), or scale the features\.$"
+    )
+    module, three_steps = model(), model()
+    with pytest.raises(ValueError, match=wanted):
+        run(module, batches=Poisoned())
+    with contextlib.suppress(Killed):
+        run(three_steps, Dying(tmp_path, 3))
+    assert_same(weights(module), weights(three_steps))  # the fourth step touched nothing
 
 
 def test_weights_that_are_not_finite_are_never_kept():
@@ -280,27 +299,30 @@ def test_bfloat16_keeps_weights_in_float32():
             return super().forward(x, y)
 
     module = Watching()
-    end = run(module, precision="bf16-mixed", given=settings(max_epochs=30))
+    end = run(module, precision="bf16-mixed", course=Course(30))
     assert {value.dtype for value in module.state_dict().values()} == {torch.float32}
     assert end.history.loss[-1] < end.history.loss[0]
 
 
+USUAL = {Course: {"max_epochs": 4}, AdamWSettings: {"learning_rate": 0.01, "weight_decay": 0.1}}
+
+
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("kind", "given", "message"),
     [
-        ({"max_epochs": 0}, "max_epochs is a whole number, 1 or more, not 0"),
-        ({"max_epochs": 2.5}, "max_epochs"),
-        ({"patience": 0}, "patience"),
-        ({"learning_rate": 0}, "learning_rate is a number above 0, not 0"),
-        ({"learning_rate": float("nan")}, "learning_rate"),
-        ({"learning_rate": "fast"}, "learning_rate"),
-        ({"weight_decay": -1}, "weight_decay is a number above 0 or 0"),
-        ({"clip": float("inf")}, "clip"),
+        (Course, {"max_epochs": 0}, "max_epochs is a whole number, 1 or more, not 0"),
+        (Course, {"max_epochs": 2.5}, "max_epochs"),
+        (Course, {"patience": 0}, "patience"),
+        (AdamWSettings, {"learning_rate": 0}, "learning_rate is a number above 0, not 0"),
+        (AdamWSettings, {"learning_rate": float("nan")}, "learning_rate"),
+        (AdamWSettings, {"learning_rate": "fast"}, "learning_rate"),
+        (AdamWSettings, {"weight_decay": -1}, "weight_decay is a number above 0 or 0"),
+        (AdamWSettings, {"clip": float("inf")}, "clip"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(changed, message):
+def test_settings_that_mean_nothing_are_refused(kind, given, message):
     with pytest.raises(ValueError, match=message):
-        settings(**changed)
+        kind(**{**USUAL[kind], **given})
 
 
 def test_unknown_devices_and_precisions_are_refused():

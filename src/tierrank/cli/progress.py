@@ -35,13 +35,14 @@ class FitDisplay:
         self._overall: Any = None
         self._current: Any = None
         self._what = ""
+        self._metric: float | None = None
         self._best: float | None = None
         self._best_step: int | None = None
         self._begun = self._said = time.monotonic()
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
-            self._bars = _bars(self._console)
+            self._bars = self._new_bars()
             if self.fits > 1:
                 self._overall = self._bars.add_task("all fits", total=self.fits, values="")
             self._bars.start()
@@ -59,7 +60,7 @@ class FitDisplay:
     def begin(self, what: str) -> None:
         """A fit begins."""
         self._what = what
-        self._best = self._best_step = None
+        self._metric = self._best = self._best_step = None
         self._begun = time.monotonic()
         self._said = self._begun
         if self._bars is not None:
@@ -75,39 +76,64 @@ class FitDisplay:
             self._console.print(line, markup=False, soft_wrap=True)
 
     def watch(self, step: Progress) -> None:
-        """Show a step."""
+        """Show a step, or how far the next one is."""
+        if step.step is None:
+            self._metric = step.metric
         if step.best != self._best:  # a fit that is taken up again has a best from before
             self._best = step.best
             self._best_step = step.done if step.metric == step.best else None
         if self._bars is not None:
-            room = self._console.width - len(self._what) - len(f"{step.total}") * 2 - BAR - 14
-            values = "  ".join(self._values(step, room))
-            self._bars.update(self._current, completed=step.done, total=step.total, values=values)
+            done = step.done + begun_share(step)
+            self._bars.update(self._current, completed=done, total=step.total, **self._fields(step))
             return
         now = time.monotonic()
         if now - self._said >= SECONDS_BETWEEN_LINES:
             self._said = now
             self._console.print(self._line(step, now - self._begun), markup=False, soft_wrap=True)
 
+    def _new_bars(self) -> Bars:
+        return _bars(self._console)
+
+    def _fields(self, step: Progress) -> dict[str, Any]:
+        """What the bar of a fit shows besides its name and length."""
+        room = self._console.width - len(self._what) - len(f"{step.total}") * 2 - BAR - 14
+        return {"values": "  ".join(self._values(step, room))}
+
     def _values(self, step: Progress, room: int = 1000) -> list[str]:
-        """Loss, metric and best metric, as many of them from the end as there is room for."""
+        """Batches, loss, metric and best metric, as many from the end as there is room for.
+
+        On the way to the next step, the metric is that of the last one.
+        """
         parts = []
+        if step.step is not None:
+            parts.append(f"batch {step.step[0]:,} of {step.step[1]:,}")
         if step.loss is not None:
             parts.append(f"loss {step.loss:.4f}")
-        if step.metric is not None:
-            parts.append(f"{self.metric} {step.metric:.4f}")
+        if self._metric is not None:
+            parts.append(f"{self.metric} {self._metric:.4f}")
         if step.best is not None:
             place = "" if self._best_step is None else f" at {self._best_step:,}"
             parts.append(f"best {step.best:.4f}{place}")
-        while parts and len("  ".join(parts)) > room:
-            del parts[0]
-        return parts
+        return fitting(parts, room)
 
     def _line(self, step: Progress, seconds: float) -> str:
         return (
             f"{self._what}: {step.unit} {step.done:,} of at most {step.total:,}  "
             f"{'  '.join(self._values(step))}  {duration(seconds)}"
         )
+
+
+def begun_share(step: Progress) -> float:
+    """Which part of the next step is done."""
+    return 0.0 if step.step is None else step.step[0] / step.step[1]
+
+
+def fitting(parts: list[str], room: int) -> list[str]:
+    """As many from the end as there is room for, with two blanks between."""
+    first = 0
+    while first < len(parts) and len("  ".join(parts[first:])) > room:
+        first += 1
+    return parts[first:]
 
 
 def duration(seconds: float) -> str:

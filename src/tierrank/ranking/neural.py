@@ -11,15 +11,25 @@ import torch
 from tierrank.ranking.base import Ranker
 from tierrank.ranking.inputs import Array, TrainingRows
 from tierrank.ranking.list_loss import ListLoss, lists_that_teach
-from tierrank.ranking.networks import Scorer, load_weights
+from tierrank.ranking.networks import Scorer
 from tierrank.ranking.scoring import list_by_list, score_rows
 from tierrank.storage import Arrays
 from tierrank.tiers.grouping import group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.batches import ListBatches, as_float32
 from tierrank.training.devices import device_for, fabric_for, own_randomness, seed_generators
+from tierrank.training.fabric_learner import FabricLearner
 from tierrank.training.loop import train
-from tierrank.training.settings import Accelerator, Precision, Settings, check_count, seed_from
+from tierrank.training.progress import only_whole_steps
+from tierrank.training.settings import (
+    Accelerator,
+    AdamWSettings,
+    Course,
+    Precision,
+    check_count,
+    seed_from,
+)
+from tierrank.training.weights import load_weights
 
 
 class NeuralRanker(Ranker):
@@ -147,13 +157,8 @@ class NeuralRanker(Ranker):
         watch: Watch | None,
     ) -> None:
         check_count("batch_lists", self.batch_lists)
-        settings = Settings(
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            clip=self.clip,
-        )
+        course = Course(self.max_epochs, self.patience)
+        settings = AdamWSettings(self.learning_rate, self.weight_decay, self.clip)
         objective = self._objective()
         X = as_float32(train_rows.X)
         fabric = fabric_for(self.accelerator, self.precision)
@@ -166,6 +171,7 @@ class NeuralRanker(Ranker):
             scorer = self._scorer(X.shape[1])
             module = ListLoss(scorer, objective)
             lists = lists_that_teach(train_rows, objective)
+            learner = FabricLearner(fabric, module, settings)
         batches = ListBatches(
             X,
             train_rows.tiers,
@@ -183,17 +189,17 @@ class NeuralRanker(Ranker):
                 return metric(score_rows(scorer, valid_X, *lists_of_valid, fabric.device))
 
         end = train(
-            fabric,
-            module,
+            learner,
             batches,
-            settings,
+            course,
             seed=seed,
             history=History("epoch", self.metric),
             evaluate=evaluate,
             checkpoint=checkpoint,
             saved=saved,
-            watch=watch,
+            watch=None if watch is None else only_whole_steps(watch),
         )
+        learner.finish()
         self.scorer_ = scorer
         self.history_ = end.history
         self.objective_state_ = {

@@ -14,6 +14,8 @@ import numpy as np
 from tierrank import storage
 from tierrank.storage import Arrays
 
+SAVINGS_BETWEEN = 10  # so keeping states takes a tenth of a fit's time, at most about
+
 
 class Checkpoint:
     """A folder that keeps the state of a fit.
@@ -25,7 +27,8 @@ class Checkpoint:
     identity
         what the fit is of: settings and data, JSON-able. A state of another fit is refused.
     every
-        seconds between two states that are kept
+        seconds between two states that are kept; if keeping one takes long, ten times as long as
+        that. 0: keep all, whatever it takes.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class Checkpoint:
         self.folder = None if folder is None else Path(folder)
         self.identity = json.loads(json.dumps(identity))
         self.every = every
+        self._wait = every
         self._last = time.monotonic()
 
     def load(self) -> tuple[dict[str, Any], Arrays] | None:
@@ -52,14 +56,17 @@ class Checkpoint:
     @property
     def due(self) -> bool:
         """Whether it is time to keep the state."""
-        return self.folder is not None and time.monotonic() - self._last >= self.every
+        return self.folder is not None and time.monotonic() - self._last >= self._wait
 
     def save(self, state: Mapping[str, Any], tensors: Arrays) -> None:
         """Keep a state in place of the last one."""
         if self.folder is not None:
             content = {"identity": self.identity, "state": state}
+            begun = time.monotonic()
             storage.write(self.folder, "checkpoint", content, tensors)
             self._last = time.monotonic()
+            if self.every > 0:
+                self._wait = max(self.every, SAVINGS_BETWEEN * (self._last - begun))
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

@@ -1,40 +1,32 @@
-"""The training loop of all networks: AdamW, early stopping, resuming, one or many processes.
+"""The course of a training: epochs, early stopping, checkpoints, Ctrl-C and resuming.
 
-It knows nothing of ranking. A model is a module whose forward takes a batch and gives its loss;
-`Batches` says where batches come from. Whatever is random in a step depends on (seed, epoch, step,
-process) and on nothing that came before, so a state holds no generators, and it may be kept
-between any two steps.
+It knows nothing of ranking, nor how a step is taken: that is the learner's affair. `Batches` says
+where batches come from. Whatever is random in a step depends on (seed, epoch, step, process) and on
+nothing that came before, so a state holds no generators, and it may be kept between any two steps.
 """
 
 from __future__ import annotations
 
-import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from itertools import accumulate
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from tierrank.storage import Arrays
 from tierrank.training.batches import Share
 from tierrank.training.checkpoint import Checkpoint
 from tierrank.training.devices import own_randomness, seed_generators
 from tierrank.training.interruption import Interruption
-from tierrank.training.optimiser_state import (
-    Weights,
-    as_arrays,
-    from_arrays,
-    optimiser_arrays,
-    restore_optimiser,
-    weights_of,
-)
-from tierrank.training.progress import History, Watch
-from tierrank.training.settings import Settings
+from tierrank.training.learner import Diverged, Learner
+from tierrank.training.optimiser_state import Weights, as_arrays, from_arrays
+from tierrank.training.progress import History, Progress, Watch
+from tierrank.training.settings import Course
 
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+LOOK_EVERY = 1.0  # seconds between what a watch is told on the way through an epoch
 
 Saved = tuple[dict[str, Any], Arrays]
 Evaluate = Callable[[], float]
@@ -50,7 +42,7 @@ class Batches(Protocol):
         """Shuffle for this epoch, to the same order whenever it is asked for again."""
 
     def load(self, step: int, share: Share, device: torch.device) -> tuple[Any, ...]:
-        """What the module is called with. The losses of all shares add up to the batch's."""
+        """What the learner learns from. The losses of all shares add up to the batch's."""
 
     def part(self, step: int) -> float:
         """Which part of the mean training loss this batch stands for."""
@@ -82,10 +74,9 @@ class Position:
 
 
 def train(
-    fabric: Fabric,
-    module: nn.Module,
+    learner: Learner,
     batches: Batches,
-    settings: Settings,
+    course: Course,
     *,
     seed: int,
     history: History,
@@ -94,26 +85,28 @@ def train(
     saved: Saved | None = None,
     watch: Watch | None = None,
 ) -> Position:
-    """Train a module in place, from the start or from a saved state.
+    """Train a learner, from the start or from a saved state.
 
-    It ends on the CPU, in evaluation mode, with the weights of the best epoch by `evaluate`, or
-    without it with the last. Torch's global generators are left as they were.
+    It ends with the weights of the best epoch by `evaluate`, or without it with the last. Torch's
+    global generators are left as they were.
 
     Parameters
     ----------
-    fabric
-        from `fabric_for`
-    module
-        called with what `batches.load` gives; returns the loss of its share, a scalar
+    learner
+        what takes the steps
     seed
-        of all that is random in the steps; the module's first weights are the caller's affair
+        of all that is random in the steps; the learner's first weights are the caller's affair
     history
         an empty one
     evaluate
-        the validation metric of the module as it is, higher is better; called by one process,
-        with the module in evaluation mode and without gradients
+        the validation metric of the learner as it is, higher is better; called by one process,
+        with the learner in evaluation mode
     saved
-        what `checkpoint.load()` gave
+        what `checkpoint.load()` gave; its arrays are let go before training goes on, so that
+        a huge state is not held twice
+    watch
+        called by one process after every epoch, and in a long one every second, with
+        `Progress.step`
 
     Returns
     -------
@@ -123,57 +116,49 @@ def train(
     at = Position(seed, history) if saved is None else Position.from_saved(saved)
     if at.finished:
         assert saved is not None
-        module.load_state_dict(at.best or from_arrays("model", saved[1]))
-        module.eval()
+        learner.load_weights(at.best or from_arrays("model", saved[1]))
         return at
-    with own_randomness(fabric.device), Interruption() as interruption:
-        loop = _Loop(fabric, module, batches, settings, at, evaluate, checkpoint)
-        if saved is not None:
-            loop.restore(saved[1])
-        loop.run(interruption, watch)
-    module.load_state_dict(at.best or weights_of(module))
-    module.cpu().eval()
+    if saved is not None:
+        learner.load_weights(from_arrays("model", saved[1]))
+        learner.restore_memory(saved[1])
+        saved[1].clear()
+    with own_randomness(learner.device), Interruption() as interruption:
+        _Loop(learner, batches, course, at, evaluate, checkpoint, watch).run(interruption)
+    if at.best:
+        learner.load_weights(at.best)
     return at
 
 
 class _Loop:
-    """The loop's parts that do not change while it runs."""
+    """The loop's parts, of which only the position changes while it runs."""
 
     def __init__(
         self,
-        fabric: Fabric,
-        module: nn.Module,
+        learner: Learner,
         batches: Batches,
-        settings: Settings,
+        course: Course,
         at: Position,
         evaluate: Evaluate | None,
         checkpoint: Checkpoint,
+        watch: Watch | None,
     ) -> None:
-        self.fabric, self.module, self.batches, self.settings = fabric, module, batches, settings
-        self.at, self.evaluate, self.checkpoint = at, evaluate, checkpoint
-        self.share = Share(fabric.global_rank, fabric.world_size)
-        groups: list[dict[str, Any]] = [
-            {"params": [each for each in module.parameters() if each.dim() > 1]},
-            {
-                "params": [each for each in module.parameters() if each.dim() <= 1],
-                "weight_decay": 0,
-            },
-        ]
-        rate, decay = settings.learning_rate, settings.weight_decay
-        optimiser = torch.optim.AdamW(groups, lr=rate, weight_decay=decay, fused=True)
-        self.wrapped, self.optimiser = fabric.setup(module, optimiser)
+        self.learner, self.batches, self.course, self.at = learner, batches, course, at
+        self.evaluate, self.checkpoint = evaluate, checkpoint
+        self.watch = watch if learner.first else None
+        self.looked = time.monotonic()
 
-    def run(self, interruption: Interruption, watch: Watch | None) -> None:
+    def run(self, interruption: Interruption) -> None:
         """Train until the end, or until Ctrl-C."""
         at, begun = self.at, None
-        self.module.train()
         while not self._is_over():
             if begun != at.epoch:
                 self.batches.begin(at.epoch)
                 begun = at.epoch
             stop = self._step(interruption)
             if at.step == len(self.batches):
-                self._end_epoch(watch)
+                self._end_epoch()
+            elif self.watch is not None and time.monotonic() - self.looked >= LOOK_EVERY:
+                self._tell(self._on_the_way())
             if stop or self.checkpoint.due:
                 self.keep()
             if stop:
@@ -183,72 +168,75 @@ class _Loop:
 
     def _step(self, interruption: Interruption) -> bool:
         """Learn from one batch; say whether Ctrl-C was pressed (in any of the processes)."""
-        at, device = self.at, self.fabric.device
-        source = [at.seed, at.epoch, at.step, self.share.process]
+        at, share, device = self.at, self.learner.share, self.learner.device
+        source = [at.seed, at.epoch, at.step, share.process]
         draws = np.random.SeedSequence(source).generate_state(1, np.uint64)[0]
         seed_generators(int(draws) >> 1, device)
-        loss: Tensor = self.wrapped(*self.batches.load(at.step, self.share, device))
-        told = [float(loss.detach()), float(interruption.asked)]
-        if self.share.processes > 1:
-            mine = torch.tensor(told, dtype=torch.float64, device=device)
-            together = cast(Tensor, self.fabric.all_reduce(mine, reduce_op="sum"))
-            told = together.tolist()
-        if not math.isfinite(told[0]):
-            self._go_astray(f"the loss is {told[0]}")
-        self.optimiser.zero_grad()
-        # Processes' gradients are averaged, but their losses add up.
-        self.fabric.backward(loss * self.share.processes)
-        if self.settings.clip is not None:
-            self.fabric.clip_gradients(self.wrapped, self.optimiser, max_norm=self.settings.clip)
-        self.optimiser.step()
-        at.loss += told[0] * self.batches.part(at.step)
+        batch = self.batches.load(at.step, share, device)
+        try:
+            loss, stop = self.learner.learn(batch, interruption.asked)
+        except Diverged as diverged:
+            raise self._astray(str(diverged)) from None
+        at.loss += loss * self.batches.part(at.step)
         at.step += 1
-        return told[1] > 0
+        return stop
 
-    def _end_epoch(self, watch: Watch | None) -> None:
+    def _end_epoch(self) -> None:
         """Note how it went, and go to the next epoch."""
-        at = self.at
-        if not all(bool(torch.isfinite(each).all()) for each in self.module.state_dict().values()):
-            self._go_astray("weights are not finite any more")
+        at, learner = self.at, self.learner
+        if not learner.finite():
+            raise self._astray("weights are not finite any more")
         metric = None
         if self.evaluate is not None:
-            self.module.eval()
-            with torch.no_grad():
-                mine = self.evaluate() if self.fabric.is_global_zero else None
-            self.module.train()
-            metric = self.fabric.broadcast(mine)
+            with learner.evaluating():
+                metric = self.evaluate() if learner.first else None
+            metric = learner.agree(metric)
         if at.history.add(at.epoch + 1, at.loss, metric):
-            at.best = weights_of(self.module)
+            at.best = learner.weights()
         at.epoch, at.step, at.loss = at.epoch + 1, 0, 0.0
-        if watch is not None and self.fabric.is_global_zero:
-            watch(at.history.progress(self.settings.max_epochs))
+        self._tell(at.history.progress(self.course.max_epochs))
+
+    def _on_the_way(self) -> Progress:
+        """Where the training stands within an epoch."""
+        at, steps = self.at, len(self.batches)
+        parts = list(accumulate(map(self.batches.part, range(steps))))
+        done = parts[at.step - 1]
+        return Progress(
+            at.epoch,
+            self.course.max_epochs,
+            at.history.unit,
+            at.loss * parts[-1] / done if done else None,
+            best=at.history.best_metric,
+            step=(at.step, steps),
+        )
+
+    def _tell(self, progress: Progress) -> None:
+        if self.watch is not None:
+            self.watch(progress)
+        self.looked = time.monotonic()
 
     def _is_over(self) -> bool:
-        at, patience = self.at, self.settings.patience
-        if at.epoch >= self.settings.max_epochs:
+        at, patience = self.at, self.course.patience
+        if at.epoch >= self.course.max_epochs:
             return True
         return (
             patience is not None and at.step == 0 < at.epoch and at.history.since_best() >= patience
         )
 
-    def _go_astray(self, problem: str) -> NoReturn:
+    def _astray(self, problem: str) -> ValueError:
         step = min(self.at.step + 1, len(self.batches))
-        raise ValueError(
-            f"training went astray in epoch {self.at.epoch + 1}, step {step}: {problem}. Try a "
-            f"smaller learning rate (it is {self.settings.learning_rate:g}), or scale the features."
+        return ValueError(
+            f"training went astray in epoch {self.at.epoch + 1}, step {step}: {problem}. "
+            f"{self.learner.advice}"
         )
 
     def keep(self) -> None:
-        """Keep the state; one process does."""
-        if self.checkpoint.folder is not None and self.fabric.is_global_zero:
-            arrays = {
-                **as_arrays("model", weights_of(self.module)),
-                **as_arrays("best", self.at.best),
-                **optimiser_arrays(self.optimiser),
-            }
-            self.checkpoint.save(self.at.to_json(), arrays)
-
-    def restore(self, arrays: Arrays) -> None:
-        """Take on the weights and the optimiser's memory of a state that was kept."""
-        self.module.load_state_dict(from_arrays("model", arrays))
-        restore_optimiser(self.optimiser, arrays)
+        """Keep the state; one process does. Of a finished training, only its result is needed."""
+        if self.checkpoint.folder is None or not self.learner.first:
+            return
+        arrays = as_arrays("best", self.at.best)
+        if not (self.at.finished and arrays):
+            arrays |= as_arrays("model", self.learner.weights())
+        if not self.at.finished:
+            arrays |= self.learner.memory()
+        self.checkpoint.save(self.at.to_json(), arrays)

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a fit.
+    """How far a fit is: after a step, or on the way to the next one.
 
     Attributes
     ----------
@@ -23,6 +23,11 @@ class Progress:
         validation metric after this step, or None without validation data
     best
         best validation metric so far
+    step
+        on the way to the next epoch: batches taken of it, and how many it has. `loss` is then what
+        the epoch's will be if it goes on like this, and there is no `metric`. After an epoch: None.
+    run
+        which of the several trainings that make up a fit this is, in words; None: there is one
     """
 
     done: int
@@ -31,9 +36,21 @@ class Progress:
     loss: float | None = None
     metric: float | None = None
     best: float | None = None
+    step: tuple[int, int] | None = None
+    run: str | None = None
 
 
 Watch = Callable[[Progress], None]
+
+
+def only_whole_steps(watch: Watch) -> Watch:
+    """A watch that passes on what comes after a step, and nothing of what comes on the way."""
+
+    def passing_on(progress: Progress) -> None:
+        if progress.step is None:
+            watch(progress)
+
+    return passing_on
 
 
 @dataclass

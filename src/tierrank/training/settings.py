@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import secrets
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,8 +15,8 @@ Precision = Literal["32-true", "bf16-mixed"]
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Of AdamW and when to stop.
+class Course:
+    """How long to train, whatever learns.
 
     Attributes
     ----------
@@ -24,27 +24,38 @@ class Settings:
         passes over the data, at most
     patience
         epochs without a better validation metric that end it; None: never
+    """
+
+    max_epochs: int
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("max_epochs", self.max_epochs)
+        if self.patience is not None:
+            check_count("patience", self.patience)
+
+
+@dataclass(frozen=True)
+class AdamWSettings:
+    """Of AdamW.
+
+    Attributes
+    ----------
     learning_rate, weight_decay
-        of AdamW; only matrices decay (not biases, norms, or what an objective learns)
+        only matrices decay (not biases, norms, or what an objective learns)
     clip
         longest gradient, by its norm; None: any
     """
 
-    max_epochs: int
-    patience: int | None
     learning_rate: float
     weight_decay: float
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is None and field.name in ("patience", "clip"):
-                continue
-            if field.name in ("max_epochs", "patience"):
-                check_count(field.name, value)
-            else:
-                check_size(field.name, value, zero=field.name == "weight_decay")
+        check_size("learning_rate", self.learning_rate)
+        check_size("weight_decay", self.weight_decay, zero=True)
+        if self.clip is not None:
+            check_size("clip", self.clip)
 
 
 def check_count(name: str, value: int, *, least: int = 1) -> None:
