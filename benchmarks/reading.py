@@ -1,12 +1,13 @@
-"""Reading ranking files, beside scikit-learn's `load_svmlight_file`.
+"""Reading ranking and multi-label files, beside scikit-learn and napkinXC.
 
     python benchmarks/reading.py                 # a few minutes on 2 cores
     python benchmarks/reading.py --quick         # fewer rows, fewer rounds
     python benchmarks/reading.py --rows 1000000  # as many as you like
 
-Both give labels, queries and features of a plain text file that was just written, so that it is
-in the memory of the system; they take turns. What they give is compared first. MQ2008 is read
-where it is found: in `$TIERRANK_DATA`, or else in `../shared/data` relative to the clone.
+All give labels and features (and queries) of a plain text file that was just written, so that it
+is in the memory of the system; they take turns. What they give is compared first. MQ2008 and
+Delicious are read where they are found: in `$TIERRANK_DATA`, or else in `../shared/data` relative
+to the clone. Multi-label files have a tenth of the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import lzma
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +36,19 @@ from measure import (
     figures,
     side_by_side,
 )
+from napkinxc.datasets import load_libsvm_file
 from sklearn.datasets import load_svmlight_file
 
-from tierrank.data import RankingData, read_letor, read_table, write_letor, write_table
+from tierrank.data import (
+    MultiLabelData,
+    RankingData,
+    read_letor,
+    read_table,
+    read_xc,
+    write_letor,
+    write_table,
+    write_xc,
+)
 
 DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -45,6 +56,10 @@ OURS, THEIRS = "tierrank.data.read_letor", "sklearn load_svmlight_file"
 QUERY = 100  # rows
 DENSE, SPARSE, NAMED = 46, 700, 0.1  # features, and how many of the sparse ones a row names
 DIGITS = 6
+
+OURS_XC, THEIRS_XC = "tierrank.data.read_xc", "sklearn load_svmlight_file, multilabel"
+NAPKIN = "napkinXC load_libsvm_file"
+EURLEX = (5_000, 236), (3_993, 5)  # features and labels: how many, and in a row (Eurlex-4K's)
 
 
 class Plan(NamedTuple):
@@ -86,6 +101,39 @@ def files(folder: Path, rows: int, progress: Progress) -> Iterator[tuple[str, Pa
         yield "MQ2008, all parts", path
 
 
+def synthetic_xc(rows: int) -> MultiLabelData:
+    """As many features and labels as Eurlex-4K, uniform; in a row some are drawn twice."""
+    rng = np.random.default_rng(0)
+
+    def matrix(columns: int, a_row: int) -> Any:
+        drawn = rng.integers(0, columns, rows * a_row)
+        data = np.ones(len(drawn), dtype=np.float32)
+        found = scipy.sparse.csr_matrix(
+            (data, drawn, np.arange(rows + 1) * a_row), shape=(rows, columns)
+        )
+        found.sum_duplicates()
+        found.data[:] = 1
+        return found
+
+    X, Y = (matrix(*sizes) for sizes in EURLEX)
+    X.data = rng.random(X.nnz).round(DIGITS).astype(np.float32)
+    return MultiLabelData(X, Y)
+
+
+def xc_files(folder: Path, rows: int, progress: Progress) -> Iterator[tuple[str, Path]]:
+    """Multi-label files, and what they are."""
+    progress(f"writing {rows:,} multi-label rows")
+    path = folder / "xc.txt"
+    write_xc(path, synthetic_xc(rows))
+    (features, _), (labels, _) = EURLEX
+    yield f"multi-label, {rows:,} × {features:,}, {labels:,} labels", path
+    part = DATA / "delicious" / "train.txt.xz"
+    if part.is_file():
+        path = folder / "delicious.txt"
+        path.write_bytes(lzma.decompress(part.read_bytes()))
+        yield "Delicious, train", path
+
+
 # Readers -------------------------------------------------------------------------------------
 
 
@@ -103,6 +151,39 @@ def times(path: Path, budget: float) -> dict[str, Times]:
         OURS: Task(lambda: read_letor(path)),
         THEIRS: Task(lambda: load_svmlight_file(str(path), query_id=True)),
     }
+    return side_by_side(tasks, budget)
+
+
+def xc_readers(path: Path) -> dict[str, Callable[[], Any]]:
+    """What gives features and labels: ours, and others'."""
+    n_features = read_xc(path).n_features
+    return {
+        OURS_XC: lambda: read_xc(path),
+        THEIRS_XC: lambda: load_svmlight_file(  # the offset skips the header
+            str(path), n_features=n_features, dtype=np.float32, multilabel=True, zero_based=True,
+            offset=1,
+        ),
+        NAPKIN: lambda: load_libsvm_file(str(path), labels_format="csr_matrix"),
+    }  # fmt: skip
+
+
+def check_same_xc(path: Path) -> None:
+    """All readers give the same numbers."""
+    readers = xc_readers(path)
+    data = readers[OURS_XC]()
+    X, label_sets = readers[THEIRS_XC]()
+    labels = np.concatenate([np.sort(labels) for labels in label_sets])
+    if (X != data.X).nnz or (labels != data.Y.indices).any():
+        raise RuntimeError(f"{OURS_XC} and {THEIRS_XC} do not read the same from {path.name}")
+    X, Y = readers[NAPKIN]()
+    X.resize(data.X.shape)  # without its last columns if they are empty
+    Y.resize(data.Y.shape)
+    if abs(X - data.X).max() > 1e-6 or (Y != data.Y).nnz:
+        raise RuntimeError(f"{OURS_XC} and {NAPKIN} do not read the same from {path.name}")
+
+
+def xc_times(path: Path, budget: float) -> dict[str, Times]:
+    tasks = {name: Task(read) for name, read in xc_readers(path).items()}
     return side_by_side(tasks, budget)
 
 
@@ -127,7 +208,9 @@ def megabytes(path: Path) -> float:
 # Tables --------------------------------------------------------------------------------------
 
 
-def letor_table(found: Mapping[str, tuple[float, Mapping[str, Times]]]) -> Table:
+def readers_table(
+    title: str, ours: str, found: Mapping[str, tuple[float, Mapping[str, Times]]]
+) -> Table:
     columns = [
         Column("file"),
         Column("MB", figures),
@@ -145,13 +228,13 @@ def letor_table(found: Mapping[str, tuple[float, Mapping[str, Times]]]) -> Table
             size / mine.median,
             size / mine.best,
             len(mine.rounds),
-            mine.over(by[OURS]),
+            mine.over(by[ours]),
         ]
         for name, (size, by) in found.items()
         for reader, mine in by.items()
     ]
     note = "`× ours`: the time that the reader takes over the time that ours takes."
-    return Table("LETOR files: beside scikit-learn", columns, rows, [note])
+    return Table(title, columns, rows, [note])
 
 
 def formats_table(found: Mapping[str, tuple[float, Times]]) -> Table:
@@ -167,18 +250,26 @@ def formats_table(found: Mapping[str, tuple[float, Times]]) -> Table:
 
 def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
     found: dict[str, tuple[float, dict[str, Times]]] = {}
+    found_xc: dict[str, tuple[float, dict[str, Times]]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for what, path in files(folder, plan.rows, progress):
             progress(f"reading {what}")
             check_same(path)
             found[what] = megabytes(path), times(path, plan.budget)
-        report.add(letor_table(found))
+        report.add(readers_table("LETOR files: beside scikit-learn", OURS, found))
         progress("other formats")
         report.add(formats_table(table_times(folder, folder / "dense.txt", plan.budget)))
+        for what, path in xc_files(folder, plan.rows // 10, progress):
+            progress(f"reading {what}")
+            check_same_xc(path)
+            found_xc[what] = megabytes(path), xc_times(path, plan.budget)
+        title = "Multi-label files: beside scikit-learn and napkinXC"
+        report.add(readers_table(title, OURS_XC, found_xc))
     claims = [
-        Claim(f"{what}: time of {THEIRS} over ours", by[THEIRS].over(by[OURS]), 1, at_least=True)
-        for what, (_, by) in found.items()
+        Claim(f"{what}: time of {theirs} over ours", by[theirs].over(by[ours]), 1, at_least=True)
+        for ours, theirs, files_found in ((OURS, THEIRS, found), (OURS_XC, THEIRS_XC, found_xc))
+        for what, (_, by) in files_found.items()
     ]
     report.add(claims_table(claims))
     return claims
@@ -190,8 +281,8 @@ if __name__ == "__main__":
     chosen, sys.argv[1:] = options.parse_known_args()
     rows = {} if chosen.rows is None else {"rows": chosen.rows}
     main(
-        "Time the reading of ranking files beside scikit-learn. --rows N: of the synthetic files.",
-        ["numpy", "scipy", "numba", "pyarrow", "scikit-learn", "tierrank"],
+        "Time the reading of files beside scikit-learn. --rows N: of the synthetic files.",
+        ["numpy", "scipy", "numba", "pyarrow", "scikit-learn", "napkinxc", "tierrank"],
         run,
         full=FULL._replace(**rows),
         quick=QUICK._replace(**rows),

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
 from tierrank.compilation import announce, compiled, digest
-from tierrank.data.letor import decimals
-from tierrank.data.letor.decimals import (
+from tierrank.data.text import decimals, tokens
+from tierrank.data.text.decimals import (
     FOR_PYTHON,
     MISSING,
     NO_NUMBER,
     NUMBER,
+    OPTIONS,
     U,
     ends_token,
     is_digit,
     number,
 )
+from tierrank.data.text.tokens import noted, skip_blanks
 
-SOURCES = digest([Path(__file__), Path(decimals.__file__)])
-OPTIONS: Any = {"error_model": "numpy", "forceinline": True}
+SOURCES = digest([Path(__file__), Path(decimals.__file__), Path(tokens.__file__)])
 
 LARGEST_INDEX = 2**31 - 1
 
@@ -34,14 +34,6 @@ FINE, BAD_LABEL, BAD_QID, BAD_INDEX, LARGE_INDEX, TWICE, BAD_VALUE = range(7)
     ROWS, ENTRIES, FAULT, FAULT_AT, ROWS_WITH_QID, FIRST_WITHOUT_QID, OTHER_QIDS, UNSORTED,
     FIRST_ZERO, LARGEST, LARGEST_AT, LEFT_TO_PYTHON, FOUND,
 ) = range(13)  # fmt: skip
-
-
-@register_jitable(**OPTIONS)
-def skip_blanks(text, at):
-    """Go to the next token, comment or end of line."""
-    while text[at] != 10 and (text[at] == 32 or (text[at] >= 9 and text[at] <= 13)):
-        at += 1
-    return at
 
 
 @register_jitable(**OPTIONS)
@@ -66,19 +58,6 @@ def whole_number(text, at, end):
     if value >= (U(1) << U(63)) + U(negative):
         return 0, False
     return -np.int64(value) if negative else np.int64(value), True
-
-
-@register_jitable(error_model="numpy")
-def noted(left, count, entry, start, end):
-    """Add a number that is left to Python; the array grows when it must."""
-    if count == len(left):
-        grown = np.empty((2 * len(left), 3), dtype=np.int64)
-        for i in range(count):
-            for j in range(3):
-                grown[i, j] = left[i, j]
-        left = grown
-    left[count, 0], left[count, 1], left[count, 2] = entry, start, end
-    return left
 
 
 def _scan(text, missing, powers, labels, qids, spans, comments, row_ends, indices, values, found):

@@ -155,14 +155,14 @@ def _finish(
     if with_zero and one_based is True:
         file = with_zero[0]
         what = "the feature index is 0, but one_based=True says they start at 1: pass False."
-        raise file.error(file.first_zero, what)
+        raise file.text.error(file.first_zero, what)
     base = int(not with_zero if one_based == "auto" else one_based)
     most = max(file.largest for file in files) - base + 1
     columns = max(most, 0) if n_features is None else int(n_features)
     for file in files:
         if file.largest - base >= columns:
             last = columns - 1 + base
-            raise file.error(
+            raise file.text.error(
                 file.largest_at,
                 f"the feature index {file.largest} is over {last}, the last of {columns} that "
                 f"start at {base}: pass a larger n_features, or none.",

@@ -1,0 +1,213 @@
+"""Rows with a set of labels each, out of many: what extreme multi-label ranking learns from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tierrank.tiers import Tiers
+
+
+class MultiLabelSummary(NamedTuple):
+    """The numbers by which multi-label data sets are compared; means where it says "a row"."""
+
+    rows: int
+    features: int
+    labels: int
+    features_a_row: float
+    labels_a_row: float
+    rows_a_label: float  # over all labels, those that no row has among them
+    rows_without_feature: int
+    rows_without_label: int
+    labels_never_seen: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiLabelData:
+    """Rows with sparse features, and the labels that are relevant to each.
+
+    Both matrices are `csr_matrix` of float32, with ascending columns in every row and none twice.
+    What is given is converted where it must be, and shared where it is like that already: do not
+    change it afterwards.
+
+    `Y` holds relevances, not booleans: label files have values, sums and products of such a matrix
+    are counts without a conversion, and 4 bytes a label is little beside the features. A relevance
+    is 1 in most data sets, and always more than 0; a 0 that is given is not stored.
+
+    Attributes
+    ----------
+    X
+        [rows, features] finite numbers, as a scipy `csr_matrix`. Sparse matrices of other formats
+        and dense arrays may be given; entries that stand twice are summed, as scipy does.
+    Y
+        [rows, labels] relevances of at least 0, given and held in the same way. A row may have
+        none.
+
+    Examples
+    --------
+    >>> data = MultiLabelData([[0.5, 0.0], [1.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
+    >>> data
+    MultiLabelData(2 rows, 2 features, 3 labels; 1.5 features and 1.0 labels a row)
+    >>> data.describe().rows_without_label
+    1
+    """
+
+    X: Any
+    Y: Any
+
+    def __post_init__(self) -> None:
+        X, Y = canonical_csr(self.X, "X"), canonical_csr(self.Y, "Y")
+        if X.shape[0] != Y.shape[0]:
+            raise ValueError(f"X has {X.shape[0]:,} rows, but Y has {Y.shape[0]:,}: give as many.")
+        if Y.nnz and Y.data.min() <= 0:
+            entry = int((Y.data <= 0).argmax())
+            if Y.data[entry] < 0:
+                row, label = _place(Y, entry)
+                raise ValueError(
+                    f"Y has {Y.data[entry]} at row {row}, label {label}: a relevance is more than "
+                    "0, and what is not relevant is left out."
+                )
+            Y = Y.copy()
+            Y.eliminate_zeros()
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "Y", Y)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of `X`."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_labels(self) -> int:
+        """Number of columns of `Y`."""
+        return int(self.Y.shape[1])
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(
+            f"{size:,} {name}{'s' * (size != 1)}"
+            for size, name in (
+                (self.n_rows, "row"),
+                (self.n_features, "feature"),
+                (self.n_labels, "label"),
+            )
+        )
+        features, labels = _ratio(self.X.nnz, self.n_rows), _ratio(self.Y.nnz, self.n_rows)
+        return f"MultiLabelData({sizes}; {features:,.1f} features and {labels:,.1f} labels a row)"
+
+    def select(self, rows: Any) -> MultiLabelData:
+        """Give some rows, in the order asked for.
+
+        Parameters
+        ----------
+        rows
+            their numbers, counted from 0, such as `read_xc_split` gives; or [rows] booleans that
+            say which to keep
+        """
+        chosen = np.asarray(rows)
+        if chosen.ndim != 1 or (chosen.dtype.kind not in "biu" and len(chosen)):
+            raise ValueError(
+                f"rows has shape {chosen.shape} and type {chosen.dtype}: give a flat array of row "
+                "numbers, or of booleans."
+            )
+        if chosen.dtype.kind == "b":
+            if len(chosen) != self.n_rows:
+                raise ValueError(
+                    f"there are {len(chosen):,} booleans for {self.n_rows:,} rows: give one a row."
+                )
+            chosen = np.flatnonzero(chosen)
+        outside = (chosen < 0) | (chosen >= self.n_rows)
+        if outside.any():
+            place = int(outside.argmax())
+            raise ValueError(
+                f"rows[{place}] is {chosen[place]}, but there are {self.n_rows:,} rows, counted "
+                "from 0: do these numbers belong to other data?"
+            )
+        chosen = chosen.astype(np.int64)
+        return MultiLabelData(self.X[chosen], self.Y[chosen])
+
+    def describe(self) -> MultiLabelSummary:
+        """Count what matters about the data: see `MultiLabelSummary`."""
+        return MultiLabelSummary(
+            rows=self.n_rows,
+            features=self.n_features,
+            labels=self.n_labels,
+            features_a_row=_ratio(self.X.nnz, self.n_rows),
+            labels_a_row=_ratio(self.Y.nnz, self.n_rows),
+            rows_a_label=_ratio(self.Y.nnz, self.n_labels),
+            rows_without_feature=int((np.diff(self.X.indptr) == 0).sum()),
+            rows_without_label=int((np.diff(self.Y.indptr) == 0).sum()),
+            labels_never_seen=self.n_labels - len(np.unique(self.Y.indices)),
+        )
+
+    def tiers(self) -> Tiers:
+        """One list a row, its labels over all the rest: `Tiers.from_positives(Y)`."""
+        return Tiers.from_positives(self.Y)
+
+
+def _ratio(total: int, parts: int) -> float:
+    return total / parts if parts else 0.0
+
+
+def _place(matrix: Any, entry: int) -> tuple[int, int]:
+    """Row and column of a stored entry."""
+    row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
+    return row, int(matrix.indices[entry])
+
+
+def canonical_csr(matrix: Any, name: str) -> Any:
+    """Check a matrix, and give it as a canonical `csr_matrix` of finite float32."""
+    from scipy.sparse import csr_matrix, issparse  # takes a while, so only where it is used
+
+    given: Any = matrix if issparse(matrix) else np.asarray(matrix)
+    if given.ndim != 2:
+        raise ValueError(f"{name} has shape {given.shape}: it is [rows, columns].")
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"{name} is of type {given.dtype}: give integers, floats or booleans.")
+    try:
+        if hasattr(given, "check_format"):  # an index out of range would read other memory
+            given.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{name} is no valid sparse matrix ({error}): build it anew.") from error
+    if issparse(given) and given.format == "csr":
+        # An object of our own, as what follows would change the caller's; its indices have 32
+        # bits where they fit.
+        csr = csr_matrix((given.data, given.indices, given.indptr), shape=given.shape)
+        csr.data = _float32(csr, name)
+        if given.has_canonical_format:
+            csr.has_canonical_format = True
+            return csr
+        csr = csr.copy()
+    elif issparse(given):
+        entries = given.tocoo()
+        with np.errstate(over="ignore"):  # first widened, or sums of small integers could overflow
+            values = entries.data.astype(np.float32)
+        csr = csr_matrix((values, (entries.row, entries.col)), shape=given.shape)
+    else:
+        csr = csr_matrix(given)
+    csr.sum_duplicates()  # and sorts
+    csr.data = _float32(csr, name)
+    return csr
+
+
+def _float32(matrix: Any, name: str) -> Any:
+    """Give the stored values as float32, and refuse what it cannot hold."""
+    with np.errstate(over="ignore"):
+        values = matrix.data.astype(np.float32, copy=False)
+    if len(values) and not (np.isfinite(values.min()) and np.isfinite(values.max())):
+        entry = int((~np.isfinite(values)).argmax())
+        row, column = _place(matrix, entry)
+        raise ValueError(
+            f"{name} has {matrix.data[entry]} at row {row}, column {column}: give finite numbers "
+            "that a float32 can hold."
+        )
+    return values
