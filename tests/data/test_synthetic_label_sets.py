@@ -145,6 +145,16 @@ def test_neighbours_predict_better_than_popularity_and_worse_than_the_truth():
     assert precision(by_neighbours(train, shuffled), test.Y) < popularity + 0.03
 
 
+@pytest.mark.parametrize(
+    ("like", "scale"),
+    [("delicious-1k", 0.5), ("eurlex-4k", 0.1), ("wiki10-31k", 0.05), ("delicious-200k", 0.01)],
+)
+def test_small_sets_can_be_learned_from_too(like, scale):
+    train, test = label_sets(like, scale=scale, rows=(2500, 400), seed=4)
+    popularity = precision(np.tile(popular(train), (400, 1)), test.Y)
+    assert precision(by_neighbours(train, test, neighbours=40), test.Y) > 1.15 * popularity
+
+
 def test_train_and_test_come_from_one_model(eurlex):
     train, test = eurlex
     # that neighbours found in the training rows help says so for topics; here, for popularity

@@ -38,14 +38,16 @@ def label_sets(
     until there are enough different ones; their values are (1 + log times drawn) · log(1 + 1 /
     frequency), in each row divided by their norm.
 
-    Matched to the real set: the numbers of rows, features and labels (exactly), the mean number of
-    features and labels a row, and how these spread; label and feature frequencies that follow a
-    power law, with a head and a long tail (Zipf-Mandelbrot). Spreads, heads and tails were measured
-    on Delicious-1K, and are assumed for the other three.
+    Matched to the real set: the numbers of rows, features and labels, exactly, and the mean number
+    of labels a row. Numbers of labels and features a row spread, and their frequencies follow a
+    power law with a head and a long tail (Zipf-Mandelbrot): fitted to the data for Delicious-1K,
+    assumed for the other three, as is their mean number of features a row.
 
     Not matched: which labels go together, the order of labels and features (here it is random), and
-    how well the labels can be predicted, though that is of the same order. Some labels may have no
-    row at all, unlike in the real sets. The features of the real Delicious-1K are all 0 or 1.
+    how well labels can be predicted, though that is of the same order. Unlike in the real sets,
+    some labels have no row at all. The features of the real Delicious-1K are all 0 or 1.
+
+    Time and memory go with the number of entries, never with rows × labels.
 
     Parameters
     ----------
@@ -176,11 +178,10 @@ def _shape(
     elif len(rows) != 2:
         raise ValueError(f"rows has {len(rows)} numbers: give two, to train on and to test with.")
     train, test = (_whole(number, "a number of rows", 1) for number in rows)
-    return Shape(
+    return model.resized(
         (train, test),
         _resized(model.labels, "labels", labels, labels_a_row, scale, at_most=1 / 10),
         _resized(model.features, "features", features, features_a_row, scale, at_most=1 / 5),
-        model.labels_a_topic,
     )
 
 
