@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_FLAGS ?=
-BENCH ?= likelihood objectives reading boosted neural
+BENCH ?= likelihood objectives reading boosted neural extreme
 BENCH_FLAGS ?=
 
 BIN := $(VENV)/bin

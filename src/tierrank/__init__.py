@@ -10,6 +10,7 @@ from tierrank.saving import load, save
 from tierrank.tiers import Tiers
 
 if TYPE_CHECKING:
+    from tierrank.extreme.ranker import ExtremeRanker
     from tierrank.ranking.boosted import BoostedRanker
     from tierrank.ranking.linear import LinearRanker
     from tierrank.ranking.neural import NeuralRanker
@@ -18,6 +19,7 @@ __version__ = version("tierrank")
 __all__ = [
     "BoostedRanker",
     "Curvature",
+    "ExtremeRanker",
     "LinearRanker",
     "NeuralRanker",
     "Tiers",
@@ -34,6 +36,7 @@ __all__ = [
 # Estimators load scikit-learn, so they come when they are asked for.
 _LATER = {
     "BoostedRanker": "tierrank.ranking.boosted",
+    "ExtremeRanker": "tierrank.extreme.ranker",
     "LinearRanker": "tierrank.ranking.linear",
     "NeuralRanker": "tierrank.ranking.neural",
 }

@@ -14,6 +14,7 @@ SAVABLE = {
     "LinearRanker": "tierrank.ranking.linear",
     "NeuralRanker": "tierrank.ranking.neural",
     "BoostedRanker": "tierrank.ranking.boosted",
+    "ExtremeRanker": "tierrank.extreme.ranker",
 }
 
 

@@ -1,0 +1,9 @@
+"""Ranking over huge label sets: what a row's labels say against all the others.
+
+`tierrank.ExtremeRanker` is the estimator. `label_loss` and `FusedHead` are its last layer for
+networks of your own, `baselines` has LEML and SLEEC to compare with.
+"""
+
+from tierrank.extreme.head import FUSED, FusedHead, label_loss
+
+__all__ = ["FUSED", "FusedHead", "label_loss"]

@@ -1,0 +1,458 @@
+"""A network that ranks all labels of a huge set, trained on the label sets of rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tierrank.data.multilabel import MultiLabelData, canonical_csr
+from tierrank.extreme.head.objectives import fused_name
+from tierrank.extreme.network import Network, widths
+from tierrank.extreme.optimisers import Name as OptimiserName
+from tierrank.extreme.runs import Runs
+from tierrank.extreme.samplers import NAMES as SAMPLERS
+from tierrank.extreme.samplers import Name as SamplerName
+from tierrank.extreme.top import padded, top_labels
+from tierrank.metrics import labels as label_metrics
+from tierrank.storage import Arrays
+from tierrank.training import Checkpoint, History, Watch
+from tierrank.training.checkpoint import digest
+from tierrank.training.devices import device_for
+from tierrank.training.settings import Accelerator, Course, check_count, check_size, seed_from
+from tierrank.training.weights import load_weights
+
+Array = np.ndarray[Any, Any]
+Updates = Literal["auto", "exact", "lazy"]
+
+
+class ExtremeRanker(BaseEstimator):  # type: ignore[misc]
+    """Ranks all labels for a row by a perceptron on sparse features.
+
+    Each row says that its labels stand above all the others. The defaults are those of section 4.2
+    of Ma et al. (2021): one hidden layer of 256 with ReLU, Adam, batches of 128, a learning rate
+    chosen on a quarter of the rows, and early stopping by them.
+
+    Loss and gradient of the last layer are computed in blocks of labels, and the optimiser follows
+    on the heels of the gradient: memory is that of the weights, three times with Adam (four with
+    validation data, for the best epoch's), and little besides. A step looks at all labels, or with
+    `negatives` at a sample that stands for those a row does not have.
+
+    Parameters
+    ----------
+    objective
+        "pl-partition", "pl-lb", "pl-efron", "attrank", "ranknet" or "ranksvm"
+    hidden
+        width of the hidden layer, or widths of several
+    input_dropout, hidden_dropout
+        probability with which an entry of X, or a hidden number, is left out in training
+    learning_rate
+        one, or several to choose from by the validation metric; the runner-up's work is lost
+    optimiser
+        "adam" or "adagrad"
+    updates
+        how Adam treats rows of a matrix that a batch does not touch (features that no row of the
+        batch has, labels that were not sampled). "exact" goes over all of them, for they move on by
+        their momentum; "lazy" leaves them as they are, which is not Adam, but takes time only for
+        what the batch touches; "auto" is exact up to 33 million weights of such a matrix. AdaGrad
+        is exact either way.
+    weight_decay
+        decoupled, as in AdamW, of matrices alone
+    batch_rows
+        rows of a batch
+    max_epochs, patience
+        passes over the rows at most, and without a better metric
+    validation
+        share of the rows that is held out to stop by, if there is no `eval_set`; 0: none, and all
+        of `max_epochs` are taken
+    refit
+        whether to learn once more, from all rows, with the learning rate and for the number of
+        epochs that were found best
+    members
+        networks with seeds of their own, whose scores are averaged
+    negatives
+        labels to draw in each step in place of the whole rest; None: the whole rest
+    sampler
+        "uniform", "frequency" (by count^0.75) or "in-batch" (the other rows' labels; `negatives`
+        then only has to be given)
+    glas
+        strength of the regulariser of Guo et al. (2019), `tierrank.extreme.glas`; 0: none
+    propensity_weights
+        whether a row counts as much as the mean inverse propensity of its labels, so that those
+        with rare labels count more
+    metric
+        of early stopping and `score`: "p@5", "ndcg@3", "psp@1", "psndcg@5", …
+    accelerator
+        "cpu", "cuda", or "auto": a GPU if there is one
+    random_state
+        seed of first weights, the split, the order of rows, dropout and samples
+
+    Attributes
+    ----------
+    networks_
+        the trained networks
+    history_
+        the training curve of the run that was kept, a `tierrank.training.History`
+    trials_
+        one entry for each learning rate: rate, best metric, best epoch
+    learning_rate_
+        the one that was chosen
+    label_counts_, n_rows_
+        [labels] rows of the training data that have each label, and how many rows there were:
+        what inverse propensities follow from
+    n_features_in_, n_labels_
+        sizes
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> train, test = tr.data.synthetic.label_sets(
+    ...     "eurlex-4k", rows=(400, 100), features=200, labels=50, features_a_row=30, seed=1
+    ... )
+    >>> ranker = tr.ExtremeRanker(learning_rate=1e-2, max_epochs=20, random_state=0)
+    >>> top = ranker.fit(train.X, train.Y).predict(test.X, k=3)
+    >>> top.shape
+    (100, 3)
+    """
+
+    networks_: list[Network]
+    history_: History
+    trials_: list[dict[str, float | int | None]]
+
+    def __init__(
+        self,
+        objective: str = "pl-partition",
+        *,
+        hidden: int | Sequence[int] = 256,
+        input_dropout: float = 0.0,
+        hidden_dropout: float = 0.0,
+        learning_rate: float | Sequence[float] = (1e-4, 1e-3, 1e-2),
+        optimiser: OptimiserName = "adam",
+        updates: Updates = "auto",
+        weight_decay: float = 0.0,
+        batch_rows: int = 128,
+        max_epochs: int = 100,
+        patience: int = 5,
+        validation: float = 0.25,
+        refit: bool = False,
+        members: int = 1,
+        negatives: int | None = None,
+        sampler: SamplerName = "uniform",
+        glas: float = 0.0,
+        propensity_weights: bool = False,
+        metric: str = "p@5",
+        accelerator: Accelerator = "auto",
+        random_state: int | None = None,
+    ) -> None:
+        self.objective = objective
+        self.hidden = hidden
+        self.input_dropout = input_dropout
+        self.hidden_dropout = hidden_dropout
+        self.learning_rate = learning_rate
+        self.optimiser = optimiser
+        self.updates = updates
+        self.weight_decay = weight_decay
+        self.batch_rows = batch_rows
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.validation = validation
+        self.refit = refit
+        self.members = members
+        self.negatives = negatives
+        self.sampler = sampler
+        self.glas = glas
+        self.propensity_weights = propensity_weights
+        self.metric = metric
+        self.accelerator = accelerator
+        self.random_state = random_state
+
+    # -- fitting ----------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        eval_set: Any = None,
+        checkpoint: Path | str | None = None,
+        checkpoint_every: float = 20.0,
+        watch: Watch | None = None,
+    ) -> Self:
+        """Learn from rows and their labels. Rows without a label teach nothing.
+
+        Parameters
+        ----------
+        X
+            [rows, features]: sparse or dense
+        Y
+            [rows, labels]: sparse; what is set is a label of the row
+        eval_set
+            (X, Y) to stop by, in place of a share of the rows
+        checkpoint
+            a folder to keep the state in, now and then and on Ctrl-C. If there is a state of this
+            very fit, it goes on from there, to the same result as without the stop.
+        checkpoint_every
+            seconds between two states that are kept, at least
+        watch
+            called in long epochs and after each one with a `tierrank.training.Progress`
+        """
+        data = MultiLabelData(X, Y)
+        held_out = None if eval_set is None else _pair(eval_set)
+        rates = self._check(data, held_out)
+        if hasattr(self, "networks_"):
+            del self.networks_  # a fit that fails does not leave half of another one
+        self.n_features_in_, self.n_labels_ = data.n_features, data.n_labels
+        self.n_rows_ = data.n_rows
+        self.label_counts_ = np.bincount(data.Y.indices, minlength=data.n_labels)
+        plan = self._plan(checkpoint, checkpoint_every, data, held_out)
+        known = plan.load()
+        seed = seed_from(self.random_state) if known is None else int(known[0]["seed"])
+        if known is None:
+            plan.save({"seed": seed}, {})
+        taught = data
+        if held_out is None and self.validation:
+            taught, held_out = self._split(data, seed)
+        runs = Runs(self, plan, seed, watch)
+        runs.choose_rate(taught, held_out, rates)
+        if self.refit:
+            runs.refit(data)
+        else:
+            runs.add_members(taught, held_out)
+        return self
+
+    def _plan(
+        self,
+        folder: Path | str | None,
+        every: float,
+        data: MultiLabelData,
+        held_out: MultiLabelData | None,
+    ) -> Checkpoint:
+        """Where the seed is kept, and what the fit is of."""
+        if folder is None:
+            return Checkpoint(None, {})
+        identity = {
+            "estimator": type(self).__name__,
+            "params": self._json_params(),
+            "sizes": [*data.X.shape, data.n_labels],
+            "training data": digest(data.X, data.Y),
+            "validation data": None if held_out is None else digest(held_out.X, held_out.Y),
+        }
+        return Checkpoint(folder, identity, every=every)
+
+    def _check(self, data: MultiLabelData, held_out: MultiLabelData | None) -> list[float]:
+        """Refuse what does not go together; the learning rates to try."""
+        given: Any = self.learning_rate
+        rates = list(given) if isinstance(given, (list, tuple, np.ndarray)) else [given]
+        if not rates:
+            raise ValueError("learning_rate is one number, or several to choose from, but not none")
+        for rate in rates:
+            check_size("learning_rate", rate)
+        for name in ("weight_decay", "glas"):
+            check_size(name, getattr(self, name), zero=True)
+        for name in ("batch_rows", "members"):
+            check_count(name, getattr(self, name))
+        if self.negatives is not None:
+            check_count("negatives", self.negatives)
+        if self.optimiser not in ("adam", "adagrad"):
+            raise ValueError(f'optimiser is "adam" or "adagrad", not {self.optimiser!r}')
+        if self.updates not in ("auto", "exact", "lazy"):
+            raise ValueError(f'updates is "auto", "exact" or "lazy", not {self.updates!r}')
+        for name in ("input_dropout", "hidden_dropout", "validation"):
+            check_size(name, getattr(self, name), zero=True)
+            if getattr(self, name) >= 1:
+                raise ValueError(f"{name} is a share below 1, not {getattr(self, name)!r}")
+        if self.sampler not in SAMPLERS:
+            raise ValueError(f"sampler is one of {', '.join(SAMPLERS)}, not {self.sampler!r}")
+        widths(self.hidden)
+        Course(self.max_epochs, self.patience)
+        fused_name(self.objective)
+        label_metrics.from_name(self.metric)
+        device_for(self.accelerator)
+        if data.n_labels < 2:
+            raise ValueError(f"there is nothing to rank: Y has {data.n_labels} labels")
+        if not data.n_features:
+            raise ValueError("there is nothing to learn from: X has no features")
+        judged = held_out is not None or self.validation > 0
+        if not judged and (len(rates) != 1 or self.refit):
+            raise ValueError(
+                "without validation data there is no telling which learning rate is best, or how "
+                "many epochs to refit with: give one learning_rate and refit=False, or validation "
+                "or eval_set"
+            )
+        if held_out is not None:
+            if not held_out.n_rows:
+                raise ValueError("eval_set has no rows to stop by: give some, or leave it out")
+            sizes, ours = ((each.n_features, each.n_labels) for each in (held_out, data))
+            if sizes != ours:
+                raise ValueError(
+                    f"eval_set has {sizes[0]} features and {sizes[1]} labels, but X and Y have "
+                    f"{ours[0]} and {ours[1]}"
+                )
+        return [float(rate) for rate in rates]
+
+    def _split(self, data: MultiLabelData, seed: int) -> tuple[MultiLabelData, MultiLabelData]:
+        """Rows to learn from, and rows to stop by."""
+        order = np.random.default_rng([seed, data.n_rows]).permutation(data.n_rows)
+        held_out = round(self.validation * data.n_rows)
+        if not 0 < held_out < data.n_rows:
+            raise ValueError(
+                f"{self.validation:g} of {data.n_rows} rows leaves none to learn from, or none to "
+                "stop by: give more rows, or validation=0 with one learning rate"
+            )
+        return data.select(np.sort(order[held_out:])), data.select(np.sort(order[:held_out]))
+
+    # -- using ------------------------------------------------------------------------------
+
+    def predict(
+        self, X: Any, k: int = 5, *, propensity: float = 0.0, return_scores: bool = False
+    ) -> Any:
+        """[rows, k] label numbers, best first.
+
+        Parameters
+        ----------
+        X
+            [rows, features]: sparse or dense
+        k
+            how many labels
+        propensity
+            adds so many times log(1/p) to the score of every label, p being its propensity (`labels
+            .inverse_propensity`). With 1, labels are ranked by what the propensity-scored measures
+            count: rare ones rise.
+        return_scores
+            whether to give [rows, k] scores as well
+        """
+        check_is_fitted(self, "networks_")
+        check_count("k", k)
+        if k > self.n_labels_:
+            raise ValueError(f"k is {k}, but there are {self.n_labels_} labels: ask for fewer")
+        rows = self._rows(X)
+        device = device_for(self.accelerator)
+        offset = None
+        if not np.isfinite(propensity):
+            raise ValueError(f"propensity is a finite number, not {propensity!r}")
+        if propensity:
+            boost = propensity * np.log(self.inverse_propensity())
+            offset = torch.from_numpy(boost.astype(np.float32)).to(device)
+        networks = [network.to(device).eval() for network in self.networks_]
+        labels, scores = top_labels(networks, rows, k, offset=offset)
+        return (labels, scores) if return_scores else labels
+
+    def inverse_propensity(self, a: float = 0.55, b: float = 1.5) -> Array:
+        """[labels] 1/p by how many training rows have each label."""
+        check_is_fitted(self, "label_counts_")
+        return label_metrics.inverse_propensity_of_counts(self.label_counts_, self.n_rows_, a, b)
+
+    def score(self, X: Any, Y: Any) -> float:
+        """The metric of these rows."""
+        check_is_fitted(self, "networks_")
+        metric = label_metrics.from_name(self.metric)
+        data = MultiLabelData(X, Y)
+        if data.n_labels != self.n_labels_:
+            raise ValueError(
+                f"Y has {data.n_labels} labels, but the model was fitted to {self.n_labels_}"
+            )
+        top = self.predict(data.X, k=min(metric.k, self.n_labels_))
+        propensity = self.inverse_propensity() if metric.needs_propensity else None
+        return float(metric(padded(top, metric.k), data.Y, propensity))
+
+    def _rows(self, X: Any) -> Any:
+        rows = canonical_csr(X, "X")
+        if rows.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but the model was fitted to {self.n_features_in_}"
+            )
+        return rows
+
+    # -- saving -----------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """The fitted ranker as JSON and arrays."""
+        check_is_fitted(self, "networks_")
+        info = {
+            "params": self._json_params(),
+            "n_features_in": self.n_features_in_,
+            "n_labels": self.n_labels_,
+            "n_rows": self.n_rows_,
+            "networks": len(self.networks_),
+            "learning_rate": self.learning_rate_,
+            "trials": self.trials_,
+            "history": self.history_.to_json(),
+        }
+        tensors: Arrays = {"label_counts": self.label_counts_.astype(np.int64)}
+        for number, network in enumerate(self.networks_):
+            for name, value in network.state_dict().items():
+                tensors[f"{number}.{name}"] = value.cpu().numpy()
+        return info, tensors
+
+    @classmethod
+    def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
+        """The ranker that `to_state` wrote down; raises a ValueError if it does not fit."""
+        ranker = cls(**info["params"])
+        for name in ("n_features_in", "n_labels", "n_rows", "networks"):
+            check_count(name, info[name])
+        if info["networks"] > len(tensors):  # before a million networks are made
+            raise ValueError(f"there are no weights of {info['networks']} networks")
+        ranker.n_features_in_, ranker.n_labels_ = info["n_features_in"], info["n_labels"]
+        ranker.n_rows_ = info["n_rows"]
+        counts = tensors["label_counts"]
+        if counts.dtype != np.int64 or counts.shape != (ranker.n_labels_,):
+            raise ValueError(f"the counts of labels are {counts.dtype} of shape {counts.shape}")
+        if counts.min() < 0 or counts.max() > ranker.n_rows_:
+            raise ValueError("a label was counted on less than 0 or more than all rows")
+        ranker.label_counts_ = counts
+        check_size("learning_rate", info["learning_rate"])
+        ranker.learning_rate_ = info["learning_rate"]
+        ranker.trials_ = [dict(trial) for trial in info["trials"]]
+        ranker.history_ = History.from_json(info["history"])
+        ranker.networks_ = []
+        for number in range(info["networks"]):
+            with torch.device("meta"):
+                network = ranker._network()
+            prefix = f"{number}."
+            load_weights(
+                network,
+                {
+                    name.removeprefix(prefix): array
+                    for name, array in tensors.items()
+                    if name.startswith(prefix)
+                },
+            )
+            ranker.networks_.append(network.eval())
+        if len(tensors) != 1 + sum(len(each.state_dict()) for each in ranker.networks_):
+            raise ValueError(f"there are weights of more than {info['networks']} networks")
+        return ranker
+
+    def _network(self) -> Network:
+        return Network(
+            self.n_features_in_,
+            self.n_labels_,
+            widths(self.hidden),
+            input_dropout=self.input_dropout,
+            hidden_dropout=self.hidden_dropout,
+        )
+
+    def _json_params(self) -> dict[str, Any]:
+        """The constructor's arguments, as JSON takes them."""
+        return json.loads(json.dumps(self.get_params(deep=False), default=_plain))  # type: ignore[no-any-return]
+
+
+def _pair(eval_set: Any) -> MultiLabelData:
+    """The validation data."""
+    try:
+        X, Y = eval_set
+    except (TypeError, ValueError):
+        raise ValueError("eval_set is a pair, (X, Y), of rows to stop by") from None
+    return MultiLabelData(X, Y)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy as Python's."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise ValueError(f"{value!r} cannot be written down as JSON: give numbers, strings or lists")

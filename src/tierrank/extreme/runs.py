@@ -1,0 +1,203 @@
+"""The trainings of one fit, one after the other: learning rates to choose from, members, a refit.
+
+Each has a checkpoint of its own in a folder of the fit's. One that is finished is not done again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tierrank.data.multilabel import MultiLabelData
+from tierrank.extreme.batches import LabelBatches
+from tierrank.extreme.glas import Glas
+from tierrank.extreme.head.objectives import fused_name
+from tierrank.extreme.learner import LabelLearner
+from tierrank.extreme.network import Network
+from tierrank.extreme.optimisers import RowOptimiser
+from tierrank.extreme.samplers import Sampler, sampler_from
+from tierrank.extreme.top import padded, top_labels
+from tierrank.metrics import labels as label_metrics
+from tierrank.training import Checkpoint, History, Progress, Watch
+from tierrank.training.devices import device_for, own_randomness, seed_generators
+from tierrank.training.loop import Evaluate, Position, train
+from tierrank.training.settings import Course
+
+if TYPE_CHECKING:
+    from tierrank.extreme.ranker import ExtremeRanker
+
+EXACT_WEIGHTS = 1 << 25  # of a matrix that Adam goes over in each step, by updates="auto"
+
+
+class Runs:
+    """Fills in what an `ExtremeRanker` learns.
+
+    Parameters
+    ----------
+    ranker
+        whose settings hold; it knows the sizes and counts of the training data already
+    plan
+        where the fit keeps its seed, and below which each run keeps its state
+    seed
+        of the first run; further members have others that follow from it
+    watch
+        told of every run's progress
+    """
+
+    def __init__(
+        self, ranker: ExtremeRanker, plan: Checkpoint, seed: int, watch: Watch | None
+    ) -> None:
+        self.ranker, self.plan, self.seed, self.watch = ranker, plan, seed, watch
+        self.course = Course(ranker.max_epochs, ranker.patience)
+
+    def choose_rate(
+        self, data: MultiLabelData, valid: MultiLabelData | None, rates: list[float]
+    ) -> None:
+        """Train with every rate, and keep the network that does best on the validation data."""
+        ranker, best = self.ranker, -np.inf
+        ranker.trials_ = []
+        for number, rate in enumerate(rates):
+            name = f"learning rate {rate:g}" + f" ({number + 1} of {len(rates)})" * (len(rates) > 1)
+            network, end = self._run(name, data, valid, rate, self.course, 0)
+            found = end.history.best_metric
+            trial = {"learning_rate": rate, "metric": found, "epoch": end.history.best_step}
+            ranker.trials_.append(trial)
+            if found is None or found > best or not hasattr(ranker, "networks_"):
+                best = -np.inf if found is None else found
+                ranker.networks_, ranker.history_ = [network], end.history
+                ranker.learning_rate_ = rate
+            del network  # or a runner-up would be there as long as the next one learns
+            _stop_if_interrupted(end)
+
+    def add_members(self, data: MultiLabelData, valid: MultiLabelData | None) -> None:
+        """Train further networks in the same way, with seeds of their own."""
+        self._add(data, valid, self.course, range(1, self.ranker.members))
+
+    def refit(self, data: MultiLabelData) -> None:
+        """Train all members from the start on all rows, as long as was best before."""
+        assert self.ranker.history_.best_step is not None
+        course = Course(self.ranker.history_.best_step)
+        first = self.ranker.networks_
+        self.ranker.networks_ = []
+        try:
+            self._add(data, None, course, range(self.ranker.members))
+        finally:
+            self.ranker.networks_ = self.ranker.networks_ or first
+
+    def _add(
+        self, data: MultiLabelData, valid: MultiLabelData | None, course: Course, members: range
+    ) -> None:
+        for member in members:
+            name = f"member {member + 1} of {self.ranker.members}"
+            network, end = self._run(name, data, valid, self.ranker.learning_rate_, course, member)
+            if end.epoch:
+                self.ranker.networks_.append(network)
+            _stop_if_interrupted(end)
+
+    def _run(
+        self,
+        name: str,
+        data: MultiLabelData,
+        valid: MultiLabelData | None,
+        rate: float,
+        course: Course,
+        member: int,
+    ) -> tuple[Network, Position]:
+        """Train one network."""
+        ranker = self.ranker
+        folder = None
+        if self.plan.folder is not None:
+            kind = "refit" if valid is None and ranker.refit else f"rate-{rate!r}"
+            folder = Path(self.plan.folder) / f"{kind}-{member}"
+        checkpoint = Checkpoint(folder, self.plan.identity, every=self.plan.every)
+        seed = self.seed
+        if member:
+            seed = int(np.random.SeedSequence([self.seed, member]).generate_state(1)[0])
+        device = device_for(ranker.accelerator)
+        with own_randomness(device):
+            seed_generators(seed, device)
+            network = ranker._network()
+            network.reset()
+            network.to(device)
+        learner = LabelLearner(
+            network,
+            self._optimiser(network, rate),
+            fused_name(ranker.objective),
+            self._sampler(data),
+            Glas(data.Y, ranker.glas) if ranker.glas else None,
+        )
+        batches = LabelBatches(
+            data.X, data.Y, self._row_weights(data), size=ranker.batch_rows, seed=seed
+        )
+        end = train(
+            learner,
+            batches,
+            course,
+            seed=seed,
+            history=History("epoch", ranker.metric),
+            evaluate=None if valid is None else self._evaluation(network, valid),
+            checkpoint=checkpoint,
+            saved=checkpoint.load(),
+            watch=self._named(name),
+        )
+        end.best = {}  # the network has these weights now
+        network.requires_grad_(False).cpu().eval()
+        return network, end
+
+    def _optimiser(self, network: Network, rate: float) -> RowOptimiser:
+        ranker = self.ranker
+        sparse = [network.features] + [network.labels] * (ranker.negatives is not None)
+        lazy = ranker.updates == "lazy" or (
+            ranker.updates == "auto" and max(each.numel() for each in sparse) > EXACT_WEIGHTS
+        )
+        parameters = {name: value.detach() for name, value in network.named_parameters()}
+        return RowOptimiser(
+            parameters,
+            name=ranker.optimiser,
+            learning_rate=rate,
+            weight_decay=ranker.weight_decay,
+            lazy=lazy,
+        )
+
+    def _sampler(self, data: MultiLabelData) -> Sampler | None:
+        ranker = self.ranker
+        if ranker.negatives is None:
+            return None
+        labelled = data.Y[np.diff(data.Y.indptr) > 0]
+        return sampler_from(ranker.sampler, ranker.negatives, labelled, ranker.batch_rows)
+
+    def _row_weights(self, data: MultiLabelData) -> np.ndarray[Any, Any] | None:
+        """[rows] the mean inverse propensity of a row's labels, if rows are to count by it."""
+        if not self.ranker.propensity_weights:
+            return None
+        total = (data.Y != 0) @ self.ranker.inverse_propensity()
+        return np.asarray(total / np.maximum(np.diff(data.Y.indptr), 1))
+
+    def _evaluation(self, network: Network, valid: MultiLabelData) -> Evaluate:
+        metric = label_metrics.from_name(self.ranker.metric)
+        propensity = self.ranker.inverse_propensity() if metric.needs_propensity else None
+        k = min(metric.k, valid.n_labels)
+
+        def evaluate() -> float:
+            top, _ = top_labels([network], valid.X, k)
+            return float(metric(padded(top, metric.k), valid.Y, propensity))
+
+        return evaluate
+
+    def _named(self, name: str) -> Watch | None:
+        watch = self.watch
+        if watch is None:
+            return None
+
+        def told(progress: Progress) -> None:
+            watch(replace(progress, run=name))
+
+        return told
+
+
+def _stop_if_interrupted(end: Position) -> None:
+    if not end.finished:
+        raise KeyboardInterrupt
