@@ -746,3 +746,15 @@ def test_what_does_not_hold_together_is_refused(damage, saved_state, tmp_path):
     storage.write(tmp_path, "model", {"estimator": "ExtremeRanker", **info}, tensors)
     with pytest.raises(StorageError, match="does not hold together as a ExtremeRanker"):
         tr.load(tmp_path)
+
+
+def test_a_learning_rate_that_leads_astray_has_lost_unless_all_do():
+    shape = {"rows": (60, 5), "features": 20, "labels": 12, "features_a_row": 5, "labels_a_row": 2}
+    train, _ = tr.data.synthetic.label_sets("eurlex-4k", **shape)
+    X = train.X * np.float32(1e18)  # so that a huge step cannot be survived
+    settings = {"hidden": 8, "max_epochs": 3, "random_state": 0}
+    ranker = tr.ExtremeRanker(learning_rate=(1e-20, 1e30), **settings).fit(X, train.Y)
+    assert ranker.learning_rate_ == 1e-20
+    assert [trial["metric"] is None for trial in ranker.trials_] == [False, True]
+    with pytest.raises(ValueError, match="went astray.*smaller learning rate"):
+        tr.ExtremeRanker(learning_rate=(1e29, 1e30), **settings).fit(X, train.Y)

@@ -13,20 +13,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tierrank.data.multilabel import MultiLabelData, canonical_csr
-from tierrank.extreme.head.objectives import fused_name
+from tierrank.extreme.checks import checked_rates, hold_out, validation_set
 from tierrank.extreme.network import Network, widths
 from tierrank.extreme.optimisers import Name as OptimiserName
 from tierrank.extreme.runs import Runs
-from tierrank.extreme.samplers import NAMES as SAMPLERS
 from tierrank.extreme.samplers import Name as SamplerName
+from tierrank.extreme.state import restore, state_of
 from tierrank.extreme.top import padded, top_labels
 from tierrank.metrics import labels as label_metrics
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.checkpoint import digest
 from tierrank.training.devices import device_for
-from tierrank.training.settings import Accelerator, Course, check_count, check_size, seed_from
-from tierrank.training.weights import load_weights
+from tierrank.training.settings import Accelerator, check_count, seed_from
 
 Array = np.ndarray[Any, Any]
 Updates = Literal["auto", "exact", "lazy"]
@@ -203,8 +202,8 @@ class ExtremeRanker(BaseEstimator):  # type: ignore[misc]
             called in long epochs and after each one with a `tierrank.training.Progress`
         """
         data = MultiLabelData(X, Y)
-        held_out = None if eval_set is None else _pair(eval_set)
-        rates = self._check(data, held_out)
+        held_out = None if eval_set is None else validation_set(eval_set)
+        rates = checked_rates(self, data, held_out)
         if hasattr(self, "networks_"):
             del self.networks_  # a fit that fails does not leave half of another one
         self.n_features_in_, self.n_labels_ = data.n_features, data.n_labels
@@ -217,7 +216,7 @@ class ExtremeRanker(BaseEstimator):  # type: ignore[misc]
             plan.save({"seed": seed}, {})
         taught = data
         if held_out is None and self.validation:
-            taught, held_out = self._split(data, seed)
+            taught, held_out = hold_out(data, self.validation, seed)
         runs = Runs(self, plan, seed, watch)
         runs.choose_rate(taught, held_out, rates)
         if self.refit:
@@ -244,68 +243,6 @@ class ExtremeRanker(BaseEstimator):  # type: ignore[misc]
             "validation data": None if held_out is None else digest(held_out.X, held_out.Y),
         }
         return Checkpoint(folder, identity, every=every)
-
-    def _check(self, data: MultiLabelData, held_out: MultiLabelData | None) -> list[float]:
-        """Refuse what does not go together; the learning rates to try."""
-        given: Any = self.learning_rate
-        rates = list(given) if isinstance(given, (list, tuple, np.ndarray)) else [given]
-        if not rates:
-            raise ValueError("learning_rate is one number, or several to choose from, but not none")
-        for rate in rates:
-            check_size("learning_rate", rate)
-        for name in ("weight_decay", "glas"):
-            check_size(name, getattr(self, name), zero=True)
-        for name in ("batch_rows", "members"):
-            check_count(name, getattr(self, name))
-        if self.negatives is not None:
-            check_count("negatives", self.negatives)
-        if self.optimiser not in ("adam", "adagrad"):
-            raise ValueError(f'optimiser is "adam" or "adagrad", not {self.optimiser!r}')
-        if self.updates not in ("auto", "exact", "lazy"):
-            raise ValueError(f'updates is "auto", "exact" or "lazy", not {self.updates!r}')
-        for name in ("input_dropout", "hidden_dropout", "validation"):
-            check_size(name, getattr(self, name), zero=True)
-            if getattr(self, name) >= 1:
-                raise ValueError(f"{name} is a share below 1, not {getattr(self, name)!r}")
-        if self.sampler not in SAMPLERS:
-            raise ValueError(f"sampler is one of {', '.join(SAMPLERS)}, not {self.sampler!r}")
-        widths(self.hidden)
-        Course(self.max_epochs, self.patience)
-        fused_name(self.objective)
-        label_metrics.from_name(self.metric)
-        device_for(self.accelerator)
-        if data.n_labels < 2:
-            raise ValueError(f"there is nothing to rank: Y has {data.n_labels} labels")
-        if not data.n_features:
-            raise ValueError("there is nothing to learn from: X has no features")
-        judged = held_out is not None or self.validation > 0
-        if not judged and (len(rates) != 1 or self.refit):
-            raise ValueError(
-                "without validation data there is no telling which learning rate is best, or how "
-                "many epochs to refit with: give one learning_rate and refit=False, or validation "
-                "or eval_set"
-            )
-        if held_out is not None:
-            if not held_out.n_rows:
-                raise ValueError("eval_set has no rows to stop by: give some, or leave it out")
-            sizes, ours = ((each.n_features, each.n_labels) for each in (held_out, data))
-            if sizes != ours:
-                raise ValueError(
-                    f"eval_set has {sizes[0]} features and {sizes[1]} labels, but X and Y have "
-                    f"{ours[0]} and {ours[1]}"
-                )
-        return [float(rate) for rate in rates]
-
-    def _split(self, data: MultiLabelData, seed: int) -> tuple[MultiLabelData, MultiLabelData]:
-        """Rows to learn from, and rows to stop by."""
-        order = np.random.default_rng([seed, data.n_rows]).permutation(data.n_rows)
-        held_out = round(self.validation * data.n_rows)
-        if not 0 < held_out < data.n_rows:
-            raise ValueError(
-                f"{self.validation:g} of {data.n_rows} rows leaves none to learn from, or none to "
-                "stop by: give more rows, or validation=0 with one learning rate"
-            )
-        return data.select(np.sort(order[held_out:])), data.select(np.sort(order[:held_out]))
 
     # -- using ------------------------------------------------------------------------------
 
@@ -374,58 +311,13 @@ class ExtremeRanker(BaseEstimator):  # type: ignore[misc]
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """The fitted ranker as JSON and arrays."""
         check_is_fitted(self, "networks_")
-        info = {
-            "params": self._json_params(),
-            "n_features_in": self.n_features_in_,
-            "n_labels": self.n_labels_,
-            "n_rows": self.n_rows_,
-            "networks": len(self.networks_),
-            "learning_rate": self.learning_rate_,
-            "trials": self.trials_,
-            "history": self.history_.to_json(),
-        }
-        tensors: Arrays = {"label_counts": self.label_counts_.astype(np.int64)}
-        for number, network in enumerate(self.networks_):
-            for name, value in network.state_dict().items():
-                tensors[f"{number}.{name}"] = value.cpu().numpy()
-        return info, tensors
+        return state_of(self, self._json_params())
 
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
         """The ranker that `to_state` wrote down; raises a ValueError if it does not fit."""
         ranker = cls(**info["params"])
-        for name in ("n_features_in", "n_labels", "n_rows", "networks"):
-            check_count(name, info[name])
-        if info["networks"] > len(tensors):  # before a million networks are made
-            raise ValueError(f"there are no weights of {info['networks']} networks")
-        ranker.n_features_in_, ranker.n_labels_ = info["n_features_in"], info["n_labels"]
-        ranker.n_rows_ = info["n_rows"]
-        counts = tensors["label_counts"]
-        if counts.dtype != np.int64 or counts.shape != (ranker.n_labels_,):
-            raise ValueError(f"the counts of labels are {counts.dtype} of shape {counts.shape}")
-        if counts.min() < 0 or counts.max() > ranker.n_rows_:
-            raise ValueError("a label was counted on less than 0 or more than all rows")
-        ranker.label_counts_ = counts
-        check_size("learning_rate", info["learning_rate"])
-        ranker.learning_rate_ = info["learning_rate"]
-        ranker.trials_ = [dict(trial) for trial in info["trials"]]
-        ranker.history_ = History.from_json(info["history"])
-        ranker.networks_ = []
-        for number in range(info["networks"]):
-            with torch.device("meta"):
-                network = ranker._network()
-            prefix = f"{number}."
-            load_weights(
-                network,
-                {
-                    name.removeprefix(prefix): array
-                    for name, array in tensors.items()
-                    if name.startswith(prefix)
-                },
-            )
-            ranker.networks_.append(network.eval())
-        if len(tensors) != 1 + sum(len(each.state_dict()) for each in ranker.networks_):
-            raise ValueError(f"there are weights of more than {info['networks']} networks")
+        restore(ranker, info, tensors)
         return ranker
 
     def _network(self) -> Network:
@@ -440,15 +332,6 @@ class ExtremeRanker(BaseEstimator):  # type: ignore[misc]
     def _json_params(self) -> dict[str, Any]:
         """The constructor's arguments, as JSON takes them."""
         return json.loads(json.dumps(self.get_params(deep=False), default=_plain))  # type: ignore[no-any-return]
-
-
-def _pair(eval_set: Any) -> MultiLabelData:
-    """The validation data."""
-    try:
-        X, Y = eval_set
-    except (TypeError, ValueError):
-        raise ValueError("eval_set is a pair, (X, Y), of rows to stop by") from None
-    return MultiLabelData(X, Y)
 
 
 def _plain(value: Any) -> Any:

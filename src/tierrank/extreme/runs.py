@@ -23,7 +23,7 @@ from tierrank.extreme.top import padded, top_labels
 from tierrank.metrics import labels as label_metrics
 from tierrank.training import Checkpoint, History, Progress, Watch
 from tierrank.training.devices import device_for, own_randomness, seed_generators
-from tierrank.training.loop import Evaluate, Position, train
+from tierrank.training.loop import Evaluate, Position, WentAstray, train
 from tierrank.training.settings import Course
 
 if TYPE_CHECKING:
@@ -56,12 +56,21 @@ class Runs:
     def choose_rate(
         self, data: MultiLabelData, valid: MultiLabelData | None, rates: list[float]
     ) -> None:
-        """Train with every rate, and keep the network that does best on the validation data."""
+        """Train with every rate, and keep the network that does best on the validation data.
+
+        A rate that leads astray has lost, unless all do.
+        """
         ranker, best = self.ranker, -np.inf
         ranker.trials_ = []
         for number, rate in enumerate(rates):
             name = f"learning rate {rate:g}" + f" ({number + 1} of {len(rates)})" * (len(rates) > 1)
-            network, end = self._run(name, data, valid, rate, self.course, 0)
+            try:
+                network, end = self._run(name, data, valid, rate, self.course, 0)
+            except WentAstray:
+                ranker.trials_.append({"learning_rate": rate, "metric": None, "epoch": None})
+                if rate == rates[-1] and not hasattr(ranker, "networks_"):
+                    raise
+                continue
             found = end.history.best_metric
             trial = {"learning_rate": rate, "metric": found, "epoch": end.history.best_step}
             ranker.trials_.append(trial)
@@ -122,13 +131,7 @@ class Runs:
             network = ranker._network()
             network.reset()
             network.to(device)
-        learner = LabelLearner(
-            network,
-            self._optimiser(network, rate),
-            fused_name(ranker.objective),
-            self._sampler(data),
-            Glas(data.Y, ranker.glas) if ranker.glas else None,
-        )
+        learner = self._learner(network, rate, data)
         batches = LabelBatches(
             data.X, data.Y, self._row_weights(data), size=ranker.batch_rows, seed=seed
         )
@@ -146,6 +149,16 @@ class Runs:
         end.best = {}  # the network has these weights now
         network.requires_grad_(False).cpu().eval()
         return network, end
+
+    def _learner(self, network: Network, rate: float, data: MultiLabelData) -> LabelLearner:
+        ranker = self.ranker
+        return LabelLearner(
+            network,
+            self._optimiser(network, rate),
+            fused_name(ranker.objective),
+            self._sampler(data),
+            Glas(data.Y, ranker.glas) if ranker.glas else None,
+        )
 
     def _optimiser(self, network: Network, rate: float) -> RowOptimiser:
         ranker = self.ranker

@@ -32,6 +32,10 @@ Saved = tuple[dict[str, Any], Arrays]
 Evaluate = Callable[[], float]
 
 
+class WentAstray(ValueError):
+    """A training whose loss or weights are not finite any more."""
+
+
 class Batches(Protocol):
     """Where batches come from; `ListBatches` is one."""
 
@@ -223,9 +227,9 @@ class _Loop:
             patience is not None and at.step == 0 < at.epoch and at.history.since_best() >= patience
         )
 
-    def _astray(self, problem: str) -> ValueError:
+    def _astray(self, problem: str) -> WentAstray:
         step = min(self.at.step + 1, len(self.batches))
-        return ValueError(
+        return WentAstray(
             f"training went astray in epoch {self.at.epoch + 1}, step {step}: {problem}. "
             f"{self.learner.advice}"
         )
