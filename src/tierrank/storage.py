@@ -31,11 +31,8 @@ class StorageError(ValueError):
 
 def write(folder: Path, name: str, content: Mapping[str, Any], tensors: Arrays) -> None:
     """Write content (as JSON) and tensors; what was there under this name is replaced at once."""
-    from safetensors.numpy import save
-
     folder.mkdir(parents=True, exist_ok=True)
-    data = save({key: np.asarray(array, order="C") for key, array in tensors.items()})
-    digest = hashlib.sha256(data).hexdigest()
+    digest = _write_tensors(folder, name, tensors)
     file = f"{name}-{digest[:16]}.safetensors"
     manifest: dict[str, Any] = {
         "format": f"tierrank {name}",
@@ -46,11 +43,30 @@ def write(folder: Path, name: str, content: Mapping[str, Any], tensors: Arrays) 
     }
     manifest["checksum"] = _checksum(manifest)
     target = folder / file
-    replace_file(target, data)
     replace_file(folder / f"{name}.json", _canonical(manifest))
     for old in (*folder.glob(f"{name}-*.safetensors"), *folder.glob(f".{name}[.-]*.part")):
         if old != target:  # the last content's, and what a killed writer left half-written
             old.unlink(missing_ok=True)
+
+
+def _write_tensors(folder: Path, name: str, tensors: Arrays) -> str:
+    """Write `NAME-<digest>.safetensors`, and give the digest of what is in it.
+
+    They go straight to the file: as bytes, huge tensors would be in memory three times.
+    """
+    from safetensors.numpy import save_file
+
+    part = folder / f".{name}-{os.getpid()}.safetensors.part"
+    try:
+        save_file({key: np.asarray(array, order="C") for key, array in tensors.items()}, part)
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        part.replace(folder / f"{name}-{digest[:16]}.safetensors")
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return digest
 
 
 def read(folder: Path, name: str) -> tuple[dict[str, Any], Arrays]:

@@ -756,5 +756,5 @@ def test_a_learning_rate_that_leads_astray_has_lost_unless_all_do():
     ranker = tr.ExtremeRanker(learning_rate=(1e-20, 1e30), **settings).fit(X, train.Y)
     assert ranker.learning_rate_ == 1e-20
     assert [trial["metric"] is None for trial in ranker.trials_] == [False, True]
-    with pytest.raises(ValueError, match="went astray.*smaller learning rate"):
+    with pytest.raises(ValueError, match=r"went astray.*smaller learning rate"):
         tr.ExtremeRanker(learning_rate=(1e29, 1e30), **settings).fit(X, train.Y)

@@ -7,18 +7,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-COMMANDS = ("train", "predict", "evaluate", "compare", "export", "objectives", "demo")
+COMMANDS = ("train", "predict", "evaluate", "compare", "export", "extreme", "objectives", "demo")
 
 
-class _InOrder(TyperGroup):
+class InOrder(TyperGroup):
     """Commands are shown in the order in which people meet them."""
 
+    order: tuple[str, ...] = COMMANDS
+
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        """The names of the commands."""
+        return list(self.order)
 
 
 app = typer.Typer(
-    cls=_InOrder,
+    cls=InOrder,
     rich_markup_mode="markdown",
     no_args_is_help=True,
     add_completion=False,

@@ -136,11 +136,11 @@ class _Source:
 
 
 def _scored(ranker: Path, source: _Source) -> tuple[RankingData, Array]:
-    import tierrank
     from tierrank.cli.inputs import column_names, scores_of, with_columns
+    from tierrank.cli.model_folder import load_ranker
 
     if ranker.is_dir():
-        model = tierrank.load(ranker)
+        model = load_ranker(ranker)
         rows = source.rows(column_names(model))
         rows = with_columns(rows, int(model.n_features_in_), source.path)
         return rows, scores_of(model, rows)

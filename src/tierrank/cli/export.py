@@ -21,10 +21,10 @@ def export(
     ],
 ) -> None:
     """Write the scorer of a model as ONNX, for onnxruntime and what else reads it."""
-    import tierrank
+    from tierrank.cli.model_folder import load_ranker
     from tierrank.ranking.export import to_onnx
 
     if out.suffix.lower() != ".onnx":
         raise typer.BadParameter(f"the file is called something.onnx, and {out} is not")
-    to_onnx(tierrank.load(model), out)
+    to_onnx(load_ranker(model), out)
     stdout().print(f"The scorer is in {out}", markup=False, soft_wrap=True)

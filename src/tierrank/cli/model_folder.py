@@ -7,14 +7,18 @@ moment, and the next one knows what there is to do.
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import tierrank
 from tierrank import storage
 from tierrank.report.plots import plot_curve
 from tierrank.report.tables import curve_csv
+from tierrank.saving import Savable
+from tierrank.training import History
 
 if TYPE_CHECKING:
     from tierrank.ranking.base import Ranker
@@ -22,18 +26,28 @@ if TYPE_CHECKING:
 State = Literal["absent", "unfinished", "finished"]
 
 
+class Fitted(Savable, Protocol):
+    """A model that can be saved, and that knows how its training went."""
+
+    history_: History
+
+
 class TrainingFolder:
-    """Where `tierrank train` keeps what it makes.
+    """Where `tierrank train` and `tierrank extreme train` keep what they make.
 
     Parameters
     ----------
     path
         the folder; it need not exist
+    several_runs
+        whether a fit is made of several trainings, which keep their states in folders of their
+        own below `checkpoint`
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, several_runs: bool = False) -> None:
         self.path = path
         self.checkpoint = path / "checkpoint"
+        self.several_runs = several_runs
 
     @property
     def state(self) -> State:
@@ -45,7 +59,7 @@ class TrainingFolder:
     @property
     def has_checkpoint(self) -> bool:
         """Whether an unfinished run got as far as to keep a state."""
-        return storage.exists(self.checkpoint, "checkpoint")
+        return any(storage.exists(folder, "checkpoint") for folder in self._states())
 
     def check(self, *, resume: bool, overwrite: bool) -> None:
         """Refuse to touch what an earlier run left, unless the user said so."""
@@ -70,7 +84,7 @@ class TrainingFolder:
             self._drop_checkpoint()
         self.checkpoint.mkdir(parents=True, exist_ok=True)
 
-    def save(self, ranker: Ranker, title: str) -> None:
+    def save(self, ranker: Fitted, title: str) -> None:
         """Save a model and its curve; each file appears whole."""
         tierrank.save(ranker, self.path)
         storage.replace_file(self.path / "curve.csv", curve_csv(ranker.history_).encode())
@@ -87,6 +101,12 @@ class TrainingFolder:
             if not any(self.path.iterdir()):
                 self.path.rmdir()
 
+    def _states(self) -> list[Path]:
+        """Folders in which a training keeps its state."""
+        if not self.several_runs:
+            return [self.checkpoint]
+        return [each for each in self.checkpoint.glob("*") if each.is_dir()]
+
     def _drop_checkpoint(self) -> None:
         old = self.path / ".checkpoint.old"
         shutil.rmtree(old, ignore_errors=True)
@@ -96,8 +116,26 @@ class TrainingFolder:
 
     def _sweep(self) -> None:
         """Remove what killed processes were writing."""
-        for folder in (self.path, self.checkpoint):
+        for folder in {self.path, self.checkpoint, *self._states()}:
             for name in ("model", "curve", "checkpoint"):
                 for part in folder.glob(f".{name}*.part"):
                     part.unlink(missing_ok=True)
         shutil.rmtree(self.path / ".checkpoint.old", ignore_errors=True)
+
+
+def load_ranker(folder: Path) -> Ranker:
+    """The model of a folder that ranks rows; refuses one that ranks labels."""
+    ranker = tierrank.load(folder)
+    if type(ranker).__name__ == "ExtremeRanker":
+        raise ValueError(
+            f"{folder}: is an ExtremeRanker, which ranks labels: use tierrank extreme predict or "
+            "tierrank extreme evaluate."
+        )
+    found: Ranker = ranker
+    return found
+
+
+def command_to_go_on() -> str:
+    """The command that was typed, as it goes on with what was stopped."""
+    kept = [each for each in sys.argv[1:] if each not in ("--overwrite", "--resume")]
+    return shlex.join(["tierrank", *kept, "--resume"])

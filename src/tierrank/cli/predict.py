@@ -44,12 +44,12 @@ def predict(
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
     """Score rows: one number a line, in the order of the rows; higher is better in a query."""
-    import tierrank
     from tierrank.cli.inputs import read_for_model, scores_of
+    from tierrank.cli.model_folder import load_ranker
     from tierrank.storage import replace_file
 
     options.use_threads(threads)
-    ranker = tierrank.load(model)
+    ranker = load_ranker(model)
     how = options.Reading(label, query, (), missing, zero_based)
     rows = read_for_model(data, ranker, how)
     scores = scores_of(ranker, rows)

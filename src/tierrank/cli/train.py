@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -223,13 +221,15 @@ def _fit(ranker: Ranker, parts: Parts, **more: Any) -> bool:
 
 def _leave(ranker: Ranker, folder: TrainingFolder) -> NoReturn:
     """Save what there is, and say how to go on."""
+    from tierrank.cli.model_folder import command_to_go_on
+
     console = stderr()
     try:
         folder.save(ranker, _title(ranker))
         console.print(f"Stopped. The model so far is in {folder.path}", markup=False)
     except (AttributeError, ValueError):  # stopped before there was anything to save
         console.print("Stopped before the first step was done.", markup=False)
-    console.print(f"To go on: {_command_to_go_on()}", markup=False, soft_wrap=True)
+    console.print(f"To go on: {command_to_go_on()}", markup=False, soft_wrap=True)
     raise typer.Exit(INTERRUPTED)
 
 
@@ -275,8 +275,3 @@ def _title(ranker: Ranker) -> str:
 def _objective(ranker: Ranker) -> str:
     params = ", ".join(f"{key}={value}" for key, value in (ranker.objective_params or {}).items())
     return f"{ranker.objective} ({params})" if params else ranker.objective
-
-
-def _command_to_go_on() -> str:
-    kept = [each for each in sys.argv[1:] if each not in ("--overwrite", "--resume")]
-    return shlex.join(["tierrank", *kept, "--resume"])

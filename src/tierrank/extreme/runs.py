@@ -74,7 +74,8 @@ class Runs:
             found = end.history.best_metric
             trial = {"learning_rate": rate, "metric": found, "epoch": end.history.best_step}
             ranker.trials_.append(trial)
-            if found is None or found > best or not hasattr(ranker, "networks_"):
+            # Stopped in its first epoch, a run has no metric, and no claim to be the best.
+            if not hasattr(ranker, "networks_") or (found is not None and found > best):
                 best = -np.inf if found is None else found
                 ranker.networks_, ranker.history_ = [network], end.history
                 ranker.learning_rate_ = rate
