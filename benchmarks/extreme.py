@@ -30,6 +30,7 @@ from measure import (
     extra_memory,
     figures,
     in_fresh_process,
+    peak_memory,
     side_by_side,
 )
 from scipy.sparse import csr_matrix
@@ -205,17 +206,11 @@ def memory_here(case: Case, way: str) -> dict[str, float]:
         step = naive_step(case)
         held = 0
         first = extra_memory(step)  # Adam's memory is made in the first step
-        return {"held": held, "extra": first, "peak": _peak()}
+        return {"held": held, "extra": first, "peak": peak_memory()}
     Trainer(small).step()
     trainer = Trainer(case)
     trainer.step()
-    return {"held": trainer.held, "extra": extra_memory(trainer.step), "peak": _peak()}
-
-
-def _peak() -> int:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"held": trainer.held, "extra": extra_memory(trainer.step), "peak": peak_memory()}
 
 
 def head_table(plan: Plan, progress: Progress) -> tuple[Table, list[Claim]]:

@@ -157,6 +157,14 @@ def extra_memory(run: Callable[[], object]) -> int:
         return _peak_so_far() - before
 
 
+def peak_memory() -> int:
+    """Bytes of the whole process at its peak, since `extra_memory` began if that was called."""
+    try:
+        return _kilobytes("VmHWM") * 1024
+    except OSError:
+        return _peak_so_far()
+
+
 def _trim_heap() -> None:
     """Give back the holes that imports and compilers left: what is asked for would hide there."""
     if sys.platform == "linux":
