@@ -1,6 +1,7 @@
 """Small files to train on, and the command line without its boxes and colours."""
 
 import re
+import signal
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +46,30 @@ def run():
         return Ran(result.exit_code, words, result.stdout, result.stderr)
 
     return run
+
+
+@pytest.fixture
+def ctrl_c_when(monkeypatch):
+    """Press it when a display is told so many times, as the keyboard does: by a signal."""
+
+    def of(display):
+        def press(look, times=1):
+            seen = {"looks": 0}
+            original = display.watch
+
+            def watch(self, progress):
+                original(self, progress)
+                seen["looks"] += 1
+                if seen["looks"] == look:
+                    for _ in range(times):
+                        signal.raise_signal(signal.SIGINT)
+
+            monkeypatch.setattr(display, "watch", watch)
+
+        return press
+
+    yield of
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def simulated(queries, *, first=0, seed=0, features=FEATURES):

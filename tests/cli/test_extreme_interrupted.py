@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import time
 
 import pytest
@@ -26,25 +25,10 @@ def arguments(tmp_path):
 
 
 @pytest.fixture
-def press_ctrl_c(monkeypatch):
-    """Press it when the display is told so many times, as the keyboard does: by a signal."""
-
-    def press(look, times=1):
-        seen = {"looks": 0}
-        original = TrainingDisplay.watch
-
-        def watch(self, progress):
-            original(self, progress)
-            seen["looks"] += 1
-            if seen["looks"] == look:
-                for _ in range(times):
-                    signal.raise_signal(signal.SIGINT)
-
-        monkeypatch.setattr(TrainingDisplay, "watch", watch)
-
+def press_ctrl_c(ctrl_c_when, monkeypatch):
+    """Press it when the display is told so many times."""
     monkeypatch.setattr(loop, "LOOK_EVERY", 1e9)  # only after epochs, however slow the machine
-    yield press
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return ctrl_c_when(TrainingDisplay)
 
 
 def content(folder):

@@ -1,7 +1,6 @@
 """Ctrl-C: what is left is a model that can be used, and --resume goes on to the same result."""
 
 import json
-import signal
 
 import pytest
 
@@ -16,24 +15,9 @@ SETTINGS = {
 
 
 @pytest.fixture
-def press_ctrl_c(monkeypatch):
-    """Press it at a step, as the keyboard does: by a signal."""
-
-    def press(step, times=1):
-        seen = {"steps": 0}
-        original = FitDisplay.watch
-
-        def watch(self, progress):
-            original(self, progress)
-            seen["steps"] += 1
-            if seen["steps"] == step:
-                for _ in range(times):
-                    signal.raise_signal(signal.SIGINT)
-
-        monkeypatch.setattr(FitDisplay, "watch", watch)
-
-    yield press
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+def press_ctrl_c(ctrl_c_when):
+    """Press it at a step."""
+    return ctrl_c_when(FitDisplay)
 
 
 def content(folder):
