@@ -61,6 +61,30 @@ def test_the_first_item_of_a_list_is_drawn_by_its_worth():
     np.testing.assert_allclose(frequency, log_worths.exp(), atol=4 * math.sqrt(0.25 / 8000))
 
 
+@pytest.mark.parametrize(("items", "tiers", "most_above"), [(9, 4, 500), (40, 4, 12), (6, 2, 500)])
+def test_strict_lists_are_the_same_draws_with_their_order_kept(items, tiers, most_above):
+    worths, tied = simulate(items, 50, tiers=tiers, most_above=most_above, seed=9)
+    same, strict = simulate(items, 50, tiers=tiers, most_above=most_above, seed=9, strict=True)
+    assert torch.equal(worths, same)
+    assert strict.rest
+    for with_ties, without in zip(tied.to_rankings(), strict.to_rankings(), strict=True):
+        assert all(isinstance(item, int) for item in without)
+        start = 0
+        for tier in with_ties:
+            names = tier if isinstance(tier, tuple) else (tier,)
+            assert set(names) == set(without[start : start + len(names)])
+            start += len(names)
+        assert start == len(without)
+
+
+def test_nothing_of_the_order_is_left_inside_a_tier():
+    """A tier in the order of the draws would tell those who break ties by input all of it."""
+    _, data = simulate(30, 40, tiers=3, seed=10)
+    for ranking in data.to_rankings():
+        for tier in ranking:
+            assert not isinstance(tier, tuple) or tier == tuple(sorted(tier))
+
+
 def test_the_same_seed_gives_the_same_data():
     worths, data = simulate(9, 20, seed=7)
     again, same = simulate(9, 20, seed=7)

@@ -7,16 +7,37 @@ from torch import Tensor
 
 from tierrank.plackett_luce import sample
 from tierrank.tiers import Tiers
+from tierrank.tiers.ragged import range_numbers
 
 
 def simulate(
-    items: int, lists: int, *, tiers: int = 4, most_above: int = 500, seed: int = 0
+    items: int,
+    lists: int,
+    *,
+    tiers: int = 4,
+    most_above: int = 500,
+    seed: int = 0,
+    strict: bool = False,
 ) -> tuple[Tensor, Tiers]:
     """Worths and tiers as in section 4.1 of Ma et al. (2021).
 
     Log-worths are uniform on [0, log items], less a constant. Each list is a full ranking drawn
     from that model, cut at random into `tiers` tiers, of which the last, the rest, is not
-    written down. At most `most_above` items stand above it.
+    written down. At most `most_above` items stand above it. Inside a tier items stand by their
+    number, so that nothing of their order is left.
+
+    Parameters
+    ----------
+    items, lists
+        how many
+    tiers
+        of each list, with the rest
+    most_above
+        items above the rest
+    seed
+        of worths and lists
+    strict
+        keep the order of the items above the rest, from the same draws: what an oracle would know
 
     Returns
     -------
@@ -48,13 +69,25 @@ def simulate(
     keys = torch.rand((lists, reach), generator=generator)
     cuts = keys.topk(tiers - 1, dim=1).indices.add_(1).sort(1).values
     above = cuts[:, -1]
-    written = torch.arange(reach) < above[:, None]
-    ends = cuts + (above.cumsum(0) - above)[:, None]
+    entries = rankings[torch.arange(reach) < above[:, None]]
     zero = torch.zeros(1, dtype=torch.int64)
+    if strict:
+        tier_offsets = torch.arange(len(entries) + 1)
+        list_offsets = torch.cat([zero, above.cumsum(0)])
+    else:
+        ends = cuts + (above.cumsum(0) - above)[:, None]
+        tier_offsets = torch.cat([zero, ends.reshape(-1)])
+        list_offsets = torch.arange(lists + 1) * (tiers - 1)
+        entries = _sorted_inside(entries, tier_offsets.diff(), items)
     return log_worths, Tiers(
-        items=rankings[written],
-        tier_offsets=torch.cat([zero, ends.reshape(-1)]),
-        list_offsets=torch.arange(lists + 1) * (tiers - 1),
+        items=entries,
+        tier_offsets=tier_offsets,
+        list_offsets=list_offsets,
         n_items=items,
         rest=True,
     )
+
+
+def _sorted_inside(entries: Tensor, sizes: Tensor, items: int) -> Tensor:
+    """The items of every tier by their number; `sizes` are those of the tiers."""
+    return (range_numbers(sizes) * items + entries).sort().values % items

@@ -1,4 +1,4 @@
-"""Columns of pyarrow as numbers and as query keys."""
+"""Columns of pyarrow as numbers and as keys."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tierrank.data.tables.assembly import EXACT_INTEGERS, BadColumn, FloatArray, spread
+from tierrank.data.tables.assembly import EXACT_INTEGERS, BadColumn, Distinct, FloatArray, spread
 from tierrank.data.tables.errors import shown
 from tierrank.data.tables.keys import bad_type, keys_of
+
+_LARGEST_ARRAY = 2**31 - 1  # bytes of text that one array of strings can hold
 
 
 class ArrowColumns:
@@ -31,21 +32,27 @@ class ArrowColumns:
         fill(column, values)
         return values
 
-    def keys(self, position: int) -> Any:
-        """[rows] query keys."""
+    def distinct(self, position: int, what: str = "query") -> Distinct | BadColumn:
+        """The distinct values of a column, None for what is null."""
         import pyarrow as pa
 
         column = _plain(self._column(position))
         kind = column.type
         if pa.types.is_nested(kind):
-            return BadColumn(bad_type(kind))
+            return BadColumn(bad_type(kind, what))
         try:
             if not (_is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
                 column = column.cast(pa.large_string())  # dates as ISO 8601, bytes if UTF-8
-            codes, distinct = codes_and_distinct(column)
+            return codes_and_distinct(column)
         except pa.ArrowNotImplementedError:
-            return BadColumn(bad_type(kind))
-        return spread(keys_of(distinct), codes)
+            return BadColumn(bad_type(kind, what))
+
+    def keys(self, position: int, what: str = "query") -> Any:
+        """[rows] keys."""
+        found = self.distinct(position, what)
+        if isinstance(found, BadColumn):
+            return found
+        return spread(keys_of(found.values, what), found.codes)
 
     def _column(self, position: int) -> Any:
         return self._table.column(self._place[self.names[position]])
@@ -59,11 +66,16 @@ def fill(column: Any, target: FloatArray) -> None:
         start += len(chunk)
 
 
-def codes_and_distinct(column: Any) -> tuple[npt.NDArray[np.int64], list[Any]]:
-    """[rows] numbers of the distinct values of a column, null among them, and these values."""
+def codes_and_distinct(column: Any) -> Distinct:
+    """The distinct values of a column, null among them."""
+    import pyarrow as pa
+
+    if column.num_chunks > 1 and column.nbytes < _LARGEST_ARRAY:  # to unify them is slow
+        column = pa.chunked_array([pa.concat_arrays(column.chunks)])
     encoded = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
     chunks = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
-    return np.concatenate(chunks).astype(np.int64), encoded.chunk(0).dictionary.to_pylist()
+    codes = np.concatenate(chunks).astype(np.int64)
+    return Distinct(codes, encoded.chunk(0).dictionary.to_pylist())
 
 
 def _as_float64(column: Any) -> Any:

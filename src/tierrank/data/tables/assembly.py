@@ -29,8 +29,15 @@ class BadColumn(NamedTuple):
         return cls(f"has {value}, over 2^53, which a float64 cannot hold: scale it.", row)
 
 
+class Distinct(NamedTuple):
+    """[rows] numbers of the distinct values of a column, and these values."""
+
+    codes: npt.NDArray[np.int64]
+    values: list[Any]
+
+
 class Columns(Protocol):
-    """Columns by position, as numbers and as query keys."""
+    """Columns by position, as numbers, as the values that there are, and as keys."""
 
     names: Sequence[str]
     rows: int
@@ -38,8 +45,11 @@ class Columns(Protocol):
     def floats(self, position: int) -> FloatArray | BadColumn:
         """[rows] numbers, NaN for what is missing."""
 
-    def keys(self, position: int) -> npt.NDArray[Any] | BadColumn:
-        """[rows] query keys."""
+    def distinct(self, position: int, what: str = "query") -> Distinct | BadColumn:
+        """The distinct values of a column, None for what is missing; `what` is for the error."""
+
+    def keys(self, position: int, what: str = "query") -> npt.NDArray[Any] | BadColumn:
+        """[rows] keys; `what` is what errors call one."""
 
 
 def assemble(

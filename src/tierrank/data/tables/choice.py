@@ -43,18 +43,14 @@ def choose(names: Sequence[str], wanted: Wanted, refuse: Refuse) -> Choice:
     for option, given in (("features", wanted.features), ("drop", wanted.drop)):
         if isinstance(given, str):
             raise ValueError(f"{option} is a list of column names, not one string: [{given!r}].")
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise refuse(f"two columns are called {shown(name)}: rename one of them.")
-        seen.add(name)
+    refuse_same_names(names, refuse)
     if wanted.label == wanted.query:
         raise refuse(f"label and query are both {shown(wanted.query)}: they are two columns.")
     place = {name: i for i, name in enumerate(names)}
 
     def find(name: str, option: str) -> int:
         if name not in place:
-            raise refuse(_absent(name, names, option))
+            raise refuse(absent(name, names, option))
         return place[name]
 
     label = None if wanted.label is None else find(wanted.label, "label")
@@ -85,7 +81,17 @@ def choose(names: Sequence[str], wanted: Wanted, refuse: Refuse) -> Choice:
     return Choice(label, query, tuple(features), tuple(names[i] for i in features))
 
 
-def _absent(name: str, names: Sequence[str], option: str) -> str:
+def refuse_same_names(names: Sequence[str], refuse: Refuse) -> None:
+    """Two columns of one name cannot be told apart."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise refuse(f"two columns are called {shown(name)}: rename one of them.")
+        seen.add(name)
+
+
+def absent(name: str, names: Sequence[str], option: str) -> str:
+    """What to say about a column that is not there."""
     listed = ", ".join(shown(column) for column in names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
         listed += f" and {len(names) - _MOST_NAMES} more"

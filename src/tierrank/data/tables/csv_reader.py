@@ -24,14 +24,14 @@ _LARGEST_BLOCK = 2**31 - 1
 def read_csv(path: Path, wanted: Wanted, missing: float, separator: str) -> RankingData:
     """Read a CSV file; `read_table` says what it may hold."""
     text = read_text(path, separator)
-    choice = choose(text.header, wanted, lambda what: _header_error(text, what))
+    choice = choose(text.header, wanted, lambda what: header_error(text, what))
     label = choice.label
     columns = choice.features if label is None else (label, *choice.features)
     all_words = False
     try:
         table = _arrow_table(text, numeric=columns, words=(choice.query,))
     except ValueError:
-        table, all_words = _words_only(text, (*columns, choice.query)), True
+        table, all_words = words_only(text, (*columns, choice.query)), True
     if not table.num_rows:
         raise TableError(path, 1, "there is a header but no row: give at least one.")
     y = np.zeros(table.num_rows)
@@ -41,12 +41,12 @@ def read_csv(path: Path, wanted: Wanted, missing: float, separator: str) -> Rank
     for place, (column, target) in enumerate(targets.items()):
         floats = table.column(place)
         if all_words:
-            floats = _as_floats(floats)
+            floats = as_floats(floats)
         if floats is not None:
             fill(floats, target)
         if floats is None or np.isinf(target).any():  # written so, or too large for a float64?
             doubtful.append(column)
-    words = _words_only(text, doubtful) if doubtful and not all_words else table
+    words = words_only(text, doubtful) if doubtful and not all_words else table
     for place, column in enumerate(doubtful):
         cells = words.column(columns.index(column) if all_words else place).to_pylist()
         targets[column][:] = _numbers(text, choice, column, cells)
@@ -93,7 +93,8 @@ def _arrow_table(text: CsvText, numeric: Sequence[int], words: Sequence[int]) ->
         return read(min(len(rows) + 1, _LARGEST_BLOCK))  # a row longer than a block of 1 MB
 
 
-def _words_only(text: CsvText, columns: Sequence[int]) -> Any:
+def words_only(text: CsvText, columns: Sequence[int]) -> Any:
+    """Some columns as strings, in this order."""
     try:
         return _arrow_table(text, numeric=(), words=columns)
     except ValueError as error:
@@ -102,7 +103,7 @@ def _words_only(text: CsvText, columns: Sequence[int]) -> Any:
         raise TableError(text.path, None, f"cannot be read as CSV: {error}") from error
 
 
-def _as_floats(words: Any) -> Any:
+def as_floats(words: Any) -> Any:
     """A column of strings as float64, or None if some are no numbers for pyarrow."""
     import pyarrow as pa
     from pyarrow import compute
@@ -135,7 +136,8 @@ def _label_error(text: CsvText, label: int, row: int, what: str) -> TableError:
     return text.cell_error(row, label, what)
 
 
-def _header_error(text: CsvText, what: str) -> TableError:
+def header_error(text: CsvText, what: str) -> TableError:
+    """What is wrong with the columns, with a hint where the header is none."""
     others = [mark for mark in b";\t|," if bytes([mark]) != text.separator]
     if len(text.header) == 1 and any(mark in text.header[0].encode() for mark in others):
         mark = next(chr(mark) for mark in others if chr(mark) in text.header[0])

@@ -15,6 +15,7 @@ from tierrank.data.tables.assembly import (
     EXACT_INTEGERS,
     BadColumn,
     Columns,
+    Distinct,
     FloatArray,
     assemble,
     spread,
@@ -33,17 +34,19 @@ def from_frame(
     missing: Missing,
 ) -> RankingData:
     """See `RankingData.from_frame`."""
-    columns = _columns(frame)
+    columns = frame_columns(frame)
     wanted, fill = Wanted(label, query, features, drop), fill_value(missing)
     choice = choose(columns.names, wanted, ValueError)
-    return assemble(columns, choice, fill, _refuse)
+    return assemble(columns, choice, fill, frame_error)
 
 
-def _refuse(row: int | None, what: str) -> ValueError:
+def frame_error(row: int | None, what: str) -> ValueError:
+    """Name a row of a frame, counted from 0."""
     return ValueError(what if row is None else f"row {row} of the frame: {what}")
 
 
-def _columns(frame: Any) -> Columns:
+def frame_columns(frame: Any) -> Columns:
+    """Give the columns of a frame of any of the three libraries."""
     libraries = {kind.__module__.partition(".")[0] for kind in type(frame).__mro__}
     if "pandas" in libraries and hasattr(frame, "iloc") and hasattr(frame, "columns"):
         return PandasColumns(frame)
@@ -85,13 +88,17 @@ class PandasColumns:
                 return _large_integer(series.tolist(), series.isna().tolist())
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
-    def keys(self, position: int) -> Any:
-        """[rows] query keys."""
+    def distinct(self, position: int, what: str = "query") -> Distinct | BadColumn:
+        """The distinct values of a column, None for what is missing."""
         series = self._frame.iloc[:, position]
-        missing = series.isna().to_numpy()
-        if missing.any():
-            return spread(keys_of([None]), np.where(missing, 0, 1))
-        return _keys_of_values(series.tolist(), series.dtype)
+        values, missing = series.tolist(), series.isna().to_numpy()
+        for row in np.flatnonzero(missing).tolist():  # pandas has four ways to say it
+            values[row] = None
+        return _distinct(values, bad_type(series.dtype, what))
+
+    def keys(self, position: int, what: str = "query") -> Any:
+        """[rows] keys."""
+        return _keys(self.distinct(position, what), what)
 
 
 class PolarsColumns:
@@ -116,12 +123,16 @@ class PolarsColumns:
                 return _large_integer(series.to_list(), series.is_null().to_list())
         return np.asarray(series.cast(pl.Float64).fill_null(float("nan")).to_numpy())
 
-    def keys(self, position: int) -> Any:
-        """[rows] query keys."""
+    def distinct(self, position: int, what: str = "query") -> Distinct | BadColumn:
+        """The distinct values of a column, None for what is null."""
         series = self._frame.to_series(position)
         if series.dtype.is_nested():
-            return BadColumn(bad_type(series.dtype))
-        return _keys_of_values(series.to_list(), series.dtype)
+            return BadColumn(bad_type(series.dtype, what))
+        return _distinct(series.to_list(), bad_type(series.dtype, what))
+
+    def keys(self, position: int, what: str = "query") -> Any:
+        """[rows] keys."""
+        return _keys(self.distinct(position, what), what)
 
 
 def _floats_of_objects(values: list[Any], missing: list[bool]) -> FloatArray | BadColumn:
@@ -144,11 +155,17 @@ def _large_integer(values: list[Any], missing: list[bool]) -> BadColumn:
     return BadColumn.with_integer(int(values[row]), row)
 
 
-def _keys_of_values(values: list[Any], kind: object) -> npt.NDArray[Any] | BadColumn:
+def _distinct(values: list[Any], why_not: str) -> Distinct | BadColumn:
     try:
         number = {value: code for code, value in enumerate(dict.fromkeys(values))}
     except TypeError:
-        return BadColumn(bad_type(kind))
+        return BadColumn(why_not)
     codes = np.fromiter(map(number.__getitem__, values), np.int64, len(values))
-    found: npt.NDArray[Any] | BadColumn = spread(keys_of(list(number)), codes)
-    return found
+    return Distinct(codes, list(number))
+
+
+def _keys(found: Distinct | BadColumn, what: str) -> npt.NDArray[Any] | BadColumn:
+    if isinstance(found, BadColumn):
+        return found
+    keys: npt.NDArray[Any] | BadColumn = spread(keys_of(found.values, what), found.codes)
+    return keys

@@ -1,4 +1,4 @@
-"""Query keys from the values of a column of any type: integers, or else strings."""
+"""Keys of queries, lists or items from a column of any type: integers, or else strings."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 class BadKey(NamedTuple):
-    """Which of the distinct values cannot be a query, and why."""
+    """Which of the distinct values cannot be a key, and why."""
 
     code: int
     why: str
 
 
-def keys_of(distinct: Sequence[Any]) -> npt.NDArray[Any] | BadKey:
-    """Give a key for each of the distinct values of a column.
+def keys_of(distinct: Sequence[Any], what: str = "query") -> npt.NDArray[Any] | BadKey:
+    """Give a key for each of the distinct values of a column; `what` is what errors call one.
 
     int64 where all are whole numbers that fit, else an object array of strings: a column of
     such an array shares one string between all rows of a query.
     """
+    if set(map(type, distinct)) == {str}:  # nothing to convert, and none look the same
+        empty = next((code for code, word in enumerate(distinct) if not word.strip()), None)
+        return _strings(distinct) if empty is None else BadKey(empty, _empty(what))
     for code, value in enumerate(distinct):
         if value is None or (isinstance(value, float) and value != value):
-            return BadKey(code, "the query is missing: give every row one.")
+            return BadKey(code, f"the {what} is missing: give every row one.")
         if isinstance(value, float) and value in (float("inf"), float("-inf")):
-            return BadKey(code, f"the query is {value}: give a number or a word.")
+            return BadKey(code, f"the {what} is {value}: give a number or a word.")
         if isinstance(value, str) and not value.strip():
-            return BadKey(code, "the query is empty: give every row one.")
+            return BadKey(code, _empty(what))
     if all(map(_is_whole, distinct)):
         return np.array([int(value) for value in distinct], dtype=np.int64)
     words: dict[str, Any] = {}
@@ -45,25 +48,37 @@ def keys_of(distinct: Sequence[Any]) -> npt.NDArray[Any] | BadKey:
             other = words[word]
             return BadKey(
                 code,
-                f"the queries {other!r} ({type(other).__name__}) and {value!r} "
+                f"the {_several(what)} {other!r} ({type(other).__name__}) and {value!r} "
                 f"({type(value).__name__}) look the same: give the column one type.",
             )
         words[word] = value
+    return _strings(list(words))
+
+
+def keys_of_words(distinct: Sequence[str], what: str = "query") -> npt.NDArray[Any] | BadKey:
+    """The same for text: words such as 7 are numbers if all are; 07 and 7.0 are words."""
+    if all(_WHOLE.fullmatch(word) and _fits(int(word)) for word in distinct):
+        return keys_of([int(word) for word in distinct], what)
+    return keys_of(distinct, what)
+
+
+def bad_type(kind: object, what: str = "query") -> str:
+    """What to say about a column whose values cannot be keys."""
+    return f"the {what} column is of type {shown(kind)}: give numbers, strings or dates."
+
+
+def _strings(words: Sequence[str]) -> npt.NDArray[Any]:
     keys = np.empty(len(words), dtype=object)
-    keys[:] = list(words)
+    keys[:] = words
     return keys
 
 
-def keys_of_words(distinct: Sequence[str]) -> npt.NDArray[Any] | BadKey:
-    """The same for text: words such as 7 are numbers if all are; 07 and 7.0 are words."""
-    if all(_WHOLE.fullmatch(word) and _fits(int(word)) for word in distinct):
-        return keys_of([int(word) for word in distinct])
-    return keys_of(distinct)
+def _empty(what: str) -> str:
+    return f"the {what} is empty: give every row one."
 
 
-def bad_type(kind: object) -> str:
-    """What to say about a column whose values cannot be queries."""
-    return f"the query column is of type {shown(kind)}: give numbers, strings or dates."
+def _several(what: str) -> str:
+    return f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
 
 
 def _fits(value: int) -> bool:

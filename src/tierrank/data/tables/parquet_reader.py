@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.tables.arrow import ArrowColumns
@@ -17,27 +18,39 @@ _MAGIC = b"PAR1"
 
 def read_parquet(path: Path, wanted: Wanted, missing: float) -> RankingData:
     """Read a Parquet file; `read_table` says what it may hold."""
-    from pyarrow import parquet
 
     def refuse(row: int | None, what: str) -> TableError:
         return TableError(path, None, what, row=None if row is None else row + 1)
 
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        choice = choose(names, wanted, lambda what: refuse(None, what))
+        label = () if choice.label is None else (choice.label,)
+        table = read_columns(file, [names[i] for i in (*label, choice.query, *choice.features)])
+        return assemble(ArrowColumns(table, names), choice, missing, refuse)
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """Open a `pyarrow.parquet.ParquetFile`; whatever goes wrong with it is a `TableError`."""
+    from pyarrow import parquet
+
     with path.open("rb") as raw:
         start = raw.read(len(_MAGIC))
         if not start:
-            raise refuse(None, "the file is empty: give one with columns and rows.")
+            raise TableError(path, None, "the file is empty: give one with columns and rows.")
         if start != _MAGIC:
-            raise refuse(None, "is not a Parquet file: give its name the right suffix.")
+            raise TableError(path, None, "is not a Parquet file: give its name the right suffix.")
         raw.seek(0)
         with _damaged(path):
-            file = parquet.ParquetFile(raw, page_checksum_verification=True)
-            names = file.schema_arrow.names
-            choice = choose(names, wanted, lambda what: refuse(None, what))
-            label = () if choice.label is None else (choice.label,)
-            columns = [names[i] for i in (*label, choice.query, *choice.features)]
-            table = file.read(columns=columns)
-            table.validate(full=True)  # pyarrow trusts offsets and UTF-8 otherwise
-            return assemble(ArrowColumns(table, names), choice, missing, refuse)
+            yield parquet.ParquetFile(raw, page_checksum_verification=True)
+
+
+def read_columns(file: Any, names: Sequence[str]) -> Any:
+    """Some columns of an open Parquet file."""
+    table = file.read(columns=list(names))
+    table.validate(full=True)  # pyarrow trusts offsets and UTF-8 otherwise
+    return table
 
 
 @contextmanager

@@ -83,6 +83,18 @@ def read_table(
     """
     path = Path(path)
     wanted, fill = Wanted(label, query, features, drop), fill_value(missing)
+    suffix, separator = table_kind(path, format, separator)
+    if suffix == PARQUET:
+        from tierrank.data.tables.parquet_reader import read_parquet
+
+        return read_parquet(path, wanted, fill)
+    from tierrank.data.tables.csv_reader import read_csv
+
+    return read_csv(path, wanted, fill, separator)
+
+
+def table_kind(path: Path, format: TableFormat | None, separator: str | None) -> tuple[str, str]:
+    """Give the suffix that stands for the format, and what separates cells (of CSV)."""
     if separator is not None and (len(separator) != 1 or separator in '"\r\n\0'):
         raise ValueError(f"separator is one character, no quote or line break, not {separator!r}.")
     if format is not None and format not in get_args(TableFormat):
@@ -91,13 +103,7 @@ def read_table(
         raise TableError(path, None, "is a folder: give one of its files.")
     need_pyarrow(path)
     suffix = table_suffix(path) if format is None else f".{format}"
-    if suffix == PARQUET:
-        from tierrank.data.tables.parquet_reader import read_parquet
-
-        return read_parquet(path, wanted, fill)
-    from tierrank.data.tables.csv_reader import read_csv
-
-    return read_csv(path, wanted, fill, separator or SEPARATORS[suffix])
+    return suffix, separator or SEPARATORS.get(suffix, ",")
 
 
 def table_suffix(path: Path) -> str:

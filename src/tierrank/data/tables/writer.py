@@ -62,7 +62,7 @@ def _check(data: RankingData, names: tuple[str, ...], header: list[str]) -> None
         twice = next(name for i, name in enumerate(header) if name in header[:i])
         raise ValueError(f"two columns would be called {shown(twice)}: rename one of them.")
     for name in header:
-        if not name.strip() or "\0" in name or not _is_utf8(name):
+        if not name.strip() or "\0" in name or not is_utf8(name):
             raise ValueError(f"a column cannot be called {name!r}: give it a plain name.")
     if not rows:
         raise ValueError("there are no rows: a file needs at least one.")
@@ -80,14 +80,15 @@ def _check(data: RankingData, names: tuple[str, ...], header: list[str]) -> None
             raise ValueError("a qid is over 2^63 - 1: number the queries anew.")
         return
     for row, q in enumerate(data.qid.tolist()):
-        if not isinstance(q, str) or not q.strip() or "\0" in q or not _is_utf8(q):
+        if not isinstance(q, str) or not q.strip() or "\0" in q or not is_utf8(q):
             raise ValueError(
                 f"the qid of row {row} is {q!r}: write integers, or strings that are not empty "
                 "and hold nothing that UTF-8 cannot write, nor NUL."
             )
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can write it: it holds no half of a surrogate pair."""
     return not any("\ud800" <= c <= "\udfff" for c in text)
 
 

@@ -1,0 +1,36 @@
+"""Rankings of items with ties: the container, and readers and writers of files.
+
+`read_rankings` and `write_rankings` are the one door; behind it are PrefLib's files, JSON lines,
+tables with a row an item of a list, and tables with a row a game of two sides.
+"""
+
+from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.errors import JsonLinesError, PrefLibError
+from tierrank.data.rankings.games import Games
+from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
+from tierrank.data.rankings.long_tables import read_long_rankings
+from tierrank.data.rankings.long_writer import write_long_rankings
+from tierrank.data.rankings.pair_tables import read_games
+from tierrank.data.rankings.paired_ranks import read_paired_ranks
+from tierrank.data.rankings.preferences import read_preferences
+from tierrank.data.rankings.preflib import PrefLib, read_preflib, write_preflib
+from tierrank.data.rankings.reading import read_rankings, write_rankings
+
+__all__ = [
+    "Games",
+    "JsonLinesError",
+    "PrefLib",
+    "PrefLibError",
+    "Rankings",
+    "read_games",
+    "read_jsonl_rankings",
+    "read_long_rankings",
+    "read_paired_ranks",
+    "read_preferences",
+    "read_preflib",
+    "read_rankings",
+    "write_jsonl_rankings",
+    "write_long_rankings",
+    "write_preflib",
+    "write_rankings",
+]

@@ -1,0 +1,241 @@
+"""The columns of a table of rankings or games, wherever it is: CSV, Parquet or a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from tierrank.data.tables.arrow import ArrowColumns, codes_and_distinct, fill
+from tierrank.data.tables.assembly import BadColumn, Columns, Distinct, FloatArray, spread
+from tierrank.data.tables.choice import absent, refuse_same_names
+from tierrank.data.tables.csv_numbers import BadCell, numbers
+from tierrank.data.tables.csv_reader import as_floats, header_error, words_only
+from tierrank.data.tables.csv_text import CsvText, read_text
+from tierrank.data.tables.errors import TableError, shown
+from tierrank.data.tables.frames import frame_columns, frame_error
+from tierrank.data.tables.keys import BadKey, keys_of, keys_of_words
+from tierrank.data.tables.parquet_reader import open_parquet, read_columns
+from tierrank.data.tables.reader import PARQUET, TableFormat, table_kind
+from tierrank.tiers.arrays import AnyArray, IntArray
+from tierrank.tiers.grouping import group_rows
+
+Place = tuple[int | None, int | None]  # a row and a column, counted from 0, if it is one
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What the rows of a column are called.
+
+    Attributes
+    ----------
+    codes
+        [rows] number of each row's key
+    keys
+        the keys, in order of first appearance
+    """
+
+    codes: IntArray
+    keys: AnyArray
+
+    def renumbered(self) -> Keys:
+        """The same, with the keys that occur in order of first appearance."""
+        codes, used = group_rows(self.codes, len(self.codes))
+        return Keys(codes, self.keys[used])
+
+    def first_rows(self) -> IntArray:
+        """[keys] the first row of each."""
+        rows = np.empty(len(self.keys), dtype=np.int64)
+        rows[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)  # the last written stays
+        return rows
+
+    def of(self, rows: IntArray) -> Keys:
+        """Those of some rows."""
+        return Keys(self.codes[rows], self.keys).renumbered()
+
+
+@dataclass
+class OpenTable:
+    """The names of a table's columns, and the columns that are asked for.
+
+    Attributes
+    ----------
+    names
+        of all columns
+    """
+
+    names: Sequence[str]
+    _fetch: Callable[[Sequence[int]], Columns]
+    _error: Callable[[Place, str], ValueError]
+
+    def has(self, *names: str) -> bool:
+        """Whether all these columns are there."""
+        return all(name in self.names for name in names)
+
+    def find(self, name: str, option: str) -> int:
+        """Give the position of a column; `option` is what asked for it."""
+        if name not in self.names:
+            raise self._error((None, None), absent(name, self.names, option))
+        return self.names.index(name)
+
+    def refuse(self, what: str) -> NoReturn:
+        """Say what is wrong with the table's columns."""
+        raise self._error((None, None), what)
+
+    def fetch(self, *positions: int) -> Fetched:
+        """Read some columns, all at once."""
+        columns = self._fetch(positions)
+        if not columns.rows:
+            self.refuse("there are columns but no row: give at least one.")
+        return Fetched(columns, self._error)
+
+
+@dataclass
+class Fetched:
+    """Columns of a table that were read; what is wrong with a cell is said with its line."""
+
+    _columns: Columns
+    _error: Callable[[Place, str], ValueError]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._columns.rows
+
+    def keys(self, position: int, what: str) -> Keys:
+        """Int64 keys if all are whole numbers, else strings; none is missing."""
+        codes, values = self.distinct(position, what)
+        written = isinstance(self._columns, CsvColumns)
+        keys = keys_of_words(values, what) if written else keys_of(values, what)
+        if isinstance(keys, BadKey):
+            self.refuse(int((codes == keys.code).argmax()), position, keys.why)
+        return Keys(codes, keys).renumbered()
+
+    def floats(self, position: int, what: str) -> FloatArray:
+        """[rows] numbers, NaN for what is missing."""
+        found = self.floats_or_fault(position)
+        if isinstance(found, BadColumn):
+            name = shown(self._columns.names[position])
+            self.refuse(found.row, position, f"the {what} column {name} {found.why}")
+        return found
+
+    def weights(self, position: int) -> FloatArray:
+        """[rows] positive and finite numbers."""
+        values = self.floats(position, "weight")
+        self.check(
+            ~(np.isfinite(values) & (values > 0)),
+            position,
+            "the weight is missing, or not positive and finite: it says how often something was "
+            "seen. Leave out what was not.",
+        )
+        return values
+
+    def floats_or_fault(self, position: int) -> FloatArray | BadColumn:
+        """The same, or why it cannot be."""
+        return self._columns.floats(position)
+
+    def distinct(self, position: int, what: str) -> Distinct:
+        """The distinct values of a column, whatever they are, None for what is missing."""
+        found = self._columns.distinct(position, what)
+        if isinstance(found, BadColumn):
+            self.refuse(found.row, position, found.why)
+        return found
+
+    def refuse(self, row: int | None, position: int, what: str) -> NoReturn:
+        """Say what is wrong with a cell, or with a column."""
+        raise self._error((row, position), what)
+
+    def check(self, wrong: npt.NDArray[np.bool_], position: int, what: str) -> None:
+        """Refuse the first row that is wrong."""
+        if wrong.any():
+            self.refuse(int(wrong.argmax()), position, what)
+
+
+@contextmanager
+def open_table(
+    source: Any, format: TableFormat | None, separator: str | None
+) -> Iterator[OpenTable]:
+    """Open a path or a frame; inside, only errors about the table are raised."""
+    if not isinstance(source, str | PathLike):
+        frame = frame_columns(source)
+        yield _checked(
+            OpenTable(frame.names, lambda _: frame, lambda place, what: frame_error(place[0], what))
+        )
+        return
+    path = Path(source)
+    suffix, separator = table_kind(path, format, separator)
+    if suffix == PARQUET:
+        with open_parquet(path) as file:
+            names = file.schema_arrow.names
+            yield _checked(OpenTable(
+                names,
+                lambda positions: ArrowColumns(
+                    read_columns(file, [names[i] for i in dict.fromkeys(positions)]), names
+                ),
+                lambda place, what: TableError(
+                    path, None, what, row=None if place[0] is None else place[0] + 1
+                ),
+            ))  # fmt: skip
+        return
+    text = read_text(path, separator)
+    yield _checked(
+        OpenTable(
+            text.header,
+            lambda positions: CsvColumns(text, positions),
+            lambda place, what: _csv_error(text, place, what),
+        )
+    )
+
+
+def _checked(table: OpenTable) -> OpenTable:
+    def refuse(what: str) -> NoReturn:
+        table.refuse(what)
+
+    refuse_same_names(table.names, refuse)
+    return table
+
+
+def _csv_error(text: CsvText, place: Place, what: str) -> TableError:
+    row, column = place
+    if row is None:
+        return header_error(text, what)
+    return text.cell_error(row, column or 0, what)
+
+
+class CsvColumns:
+    """Some columns of a CSV file, kept as words until it is known what they are."""
+
+    def __init__(self, text: CsvText, positions: Sequence[int]) -> None:
+        self.names: Sequence[str] = text.header
+        self._place = {position: i for i, position in enumerate(dict.fromkeys(positions))}
+        self._words = words_only(text, list(self._place))
+        self.rows = self._words.num_rows
+
+    def floats(self, position: int) -> FloatArray | BadColumn:
+        """[rows] numbers, NaN for what is missing."""
+        words = self._column(position)
+        values = np.empty(self.rows)
+        if (found := as_floats(words)) is not None:
+            fill(found, values)
+            if not np.isinf(values).any():  # written so, or too large for a float64?
+                return values
+        cells = numbers(words.to_pylist())
+        return BadColumn(cells.why, cells.row) if isinstance(cells, BadCell) else cells
+
+    def distinct(self, position: int, what: str = "query") -> Distinct | BadColumn:
+        """The distinct words of a column; none is missing, but one may be empty."""
+        return codes_and_distinct(self._column(position))
+
+    def keys(self, position: int, what: str = "query") -> Any:
+        """[rows] keys."""
+        codes, words = codes_and_distinct(self._column(position))
+        return spread(keys_of_words(words, what), codes)
+
+    def _column(self, position: int) -> Any:
+        return self._words.column(self._place[position])

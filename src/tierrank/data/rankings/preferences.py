@@ -1,0 +1,133 @@
+"""Preferences from tables: a row says that one item won over another, in some list."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Literal, NoReturn, get_args
+
+import numpy as np
+
+from tierrank.data.rankings.columns import Fetched, Keys, open_table
+from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.sides import Sides, read_sides
+from tierrank.data.tables.errors import shown
+from tierrank.data.tables.reader import TableFormat
+from tierrank.tiers import Tiers
+from tierrank.tiers.arrays import IntArray, offsets
+
+Method = Literal["exact", "layers"]
+
+
+def read_preferences(
+    source: str | PathLike[str] | Any,
+    *,
+    list: str | None = "list",
+    winner: str = "winner",
+    loser: str = "loser",
+    method: Method = "exact",
+    format: TableFormat | None = None,
+    separator: str | None = None,
+) -> Rankings:
+    """Read pairwise preferences, and give the ordered partition of each list.
+
+    Rows of a list need not be adjacent, and a row may stand there twice. Names are integers if all
+    are whole numbers, else strings; items and lists come in order of first appearance.
+
+    Parameters
+    ----------
+    source
+        a path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
+        frame of pandas or polars, or a pyarrow table
+    list
+        the column that says which list a row belongs to; None if all rows are of one list
+    winner, loser
+        the columns of the two items
+    method
+        as in `Tiers.from_preferences`
+    format, separator
+        as for `read_table`
+
+    Raises
+    ------
+    TableError
+        a `ValueError` that names the file and the line (in Parquet the row), and says what to do;
+        for frames it is a `ValueError` with the row
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> tastings = pd.DataFrame(
+    ...     {
+    ...         "judge": ["kim", "kim", "lee", "kim"],
+    ...         "better": ["red", "red", "rosé", "white"],
+    ...         "worse": ["white", "rosé", "red", "rosé"],
+    ...     }
+    ... )
+    >>> read_preferences(tastings, list="judge", winner="better", loser="worse").tiers
+    Tiers(2 lists, catalogue of 3 items, 2 to 3 tiers a list)
+      'kim': red > white > rosé
+      'lee': rosé > red
+    """
+    if method not in get_args(Method):
+        raise ValueError(f'method is "exact" or "layers", not {method!r}.')
+    with open_table(source, format, separator) as table:
+        names = [name for name in (list, winner, loser) if name is not None]
+        if len(set(names)) < len(names):
+            same = next(name for i, name in enumerate(names) if name in names[:i])
+            table.refuse(f"{shown(same)} is named for two things: each is a column of its own.")
+        at_list = None if list is None else table.find(list, "list")
+        at_winner, at_loser = table.find(winner, "winner"), table.find(loser, "loser")
+        positions = (at_winner, at_loser) if at_list is None else (at_list, at_winner, at_loser)
+        fetched = table.fetch(*positions)
+        sides = read_sides(fetched, at_winner, at_loser)
+        fetched.check(
+            sides.first == sides.second,
+            at_loser,
+            "winner and loser are the same item: leave the row out.",
+        )
+        lists = None if at_list is None else fetched.keys(at_list, "list")
+        pairs = _by_list(sides, lists)
+        try:
+            tiers = Tiers.from_preferences(pairs, items=len(sides.names), method=method)
+        except ValueError:  # nothing else can be wrong with numbers
+            _refuse_cycle(fetched, at_winner, sides, lists, pairs)
+    keys = None if lists is None else lists.keys
+    return Rankings(replace(tiers, names=sides.names, keys=keys), np.ones(len(tiers)))
+
+
+def _by_list(sides: Sides, lists: Keys | None) -> list[IntArray]:
+    """[rows, 2] numbers of winner and loser, an array a list."""
+    pairs = np.stack([sides.first, sides.second], axis=1)
+    if lists is None:
+        return [pairs]
+    borders = offsets(np.bincount(lists.codes, minlength=len(lists.keys)))
+    pairs = pairs[np.argsort(lists.codes, kind="stable")]
+    return np.split(pairs, borders[1:-1])
+
+
+def _refuse_cycle(
+    fetched: Fetched, position: int, sides: Sides, lists: Keys | None, pairs: list[IntArray]
+) -> NoReturn:
+    """Name the items of a cycle, the list it is in, and the line where that begins."""
+    low, high = 0, len(pairs)
+    while high - low > 1:  # the first list with a cycle is one of low .. high - 1
+        middle = (low + high) // 2
+        if _fault(pairs[low:middle], len(sides.names)) is None:
+            low = middle
+        else:
+            high = middle
+    named = [(sides.names[i], sides.names[j]) for i, j in pairs[low].tolist()]
+    what = str(_fault([named], sides.names)).partition(": ")[2]  # without the number of the list
+    if lists is None:
+        fetched.refuse(None, position, what)
+    what = f"in the list {shown(lists.keys[low])}, which begins here, {what}"
+    fetched.refuse(int((lists.codes == low).argmax()), position, what)
+
+
+def _fault(pairs: list[Any], items: Any) -> ValueError | None:
+    try:
+        Tiers.from_preferences(pairs, items=items)
+    except ValueError as error:
+        return error
+    return None

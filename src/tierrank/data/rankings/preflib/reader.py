@@ -1,0 +1,197 @@
+"""PrefLib files into rankings."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tierrank.data.files import read_bytes, without_compression
+from tierrank.data.rankings.errors import PrefLibError
+from tierrank.data.rankings.preflib.checks import SUFFIXES, DataType, type_fault
+from tierrank.data.rankings.preflib.container import PrefLib, Style
+from tierrank.data.rankings.preflib.header import (
+    ALTERNATIVE,
+    CATEGORY,
+    N_ALTERNATIVES,
+    N_CATEGORIES,
+    N_UNIQUE,
+    N_VOTERS,
+    RELATED_FILES,
+    TEXTS,
+    Field,
+    Header,
+    disagreement,
+    distinct_names,
+    file_names,
+    is_known,
+    numbered_names,
+    split_header,
+    stated_number,
+    stated_type,
+)
+from tierrank.data.rankings.preflib.orders import IntArray, Orders, split_orders
+from tierrank.data.text.source import Text
+from tierrank.tiers import Tiers
+
+
+def read_preflib(path: str | PathLike[str]) -> PrefLib:
+    """Read a PrefLib file: soc, soi, toc, toi or cat.
+
+    The numbers in the header must be those of what follows, and the orders what the type says:
+    without ties in soc and soi, with all alternatives in soc and toc.
+
+    Parameters
+    ----------
+    path
+        the file; decompressed if the name ends in .gz, .xz or .bz2
+
+    Raises
+    ------
+    PrefLibError
+        a `ValueError` that names the file and the line, and says what to do
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "lunch.toi")
+    ...     _ = file.write_text('''# TITLE: Lunch
+    ... # ALTERNATIVE NAME 1: soup
+    ... # ALTERNATIVE NAME 2: rice
+    ... # ALTERNATIVE NAME 3: cake
+    ... 4: 3,{1,2}
+    ... 2: 1
+    ... ''')
+    ...     lunch = read_preflib(file)
+    >>> lunch
+    PrefLib(toi, 'Lunch': 3 alternatives, 6 voters, 2 unique orders)
+    >>> lunch.rankings
+    Rankings(2 lists of weight 6, 3 items)
+      4 × cake > {soup, rice}
+      2 × soup
+    """
+    path = Path(path)
+    text = Text(path, read_bytes(path, PrefLibError), PrefLibError)
+    header = split_header(text)
+    suffix = SUFFIXES.get(without_compression(path).suffix.lower())
+    data_type = stated_type(header, text, suffix)
+    alternatives = numbered_names(header, ALTERNATIVE, N_ALTERNATIVES, text)
+    categories: tuple[str, ...] = ()
+    if data_type == "cat":
+        categories = numbered_names(header, CATEGORY, N_CATEGORIES, text)
+    orders = split_orders(text, header.end)
+    _check_numbers(orders, header, text)
+    _check_groups(orders, data_type, len(categories), text)
+    tiers = _tiers_of(orders, distinct_names(alternatives), text)
+    fault = type_fault(tiers, data_type)
+    if fault is not None:
+        raise text.file_error(int(orders.lines[fault[0]]), fault[1])
+    filled = orders.group_sizes > 0
+    tier_of_group = np.cumsum(filled) - 1
+    fields = header.fields
+    return PrefLib(
+        orders=tiers,
+        counts=orders.counts,
+        data_type=data_type,
+        alternative_names=alternatives,
+        categories=categories,
+        tier_categories=_place_in_order(orders)[filled] if data_type == "cat" else None,
+        related_files=file_names(fields.get(RELATED_FILES, _NOTHING).value),
+        other={key: field.value for key, field in fields.items() if not is_known(key)},
+        header=header.lines,
+        style=Style(
+            between_tiers=", " if orders.blank_between_groups else ",",
+            in_ties=", " if orders.blank_in_ties else ",",
+            braced=tuple(tier_of_group[orders.braced].tolist()),
+        ),
+        **{attribute: fields.get(key, _NOTHING).value for key, attribute in TEXTS.items()},
+    )
+
+
+_NOTHING = Field("", 0)
+
+
+def _check_numbers(orders: Orders, header: Header, text: Text) -> None:
+    """Compare the header's counts with what is there."""
+    if not orders.counts.any():
+        raise text.file_error(None, "there is no order behind the header that anyone gave.")
+    voters = int(orders.counts.sum())
+    for key, found, what in (
+        (N_VOTERS, voters, "are {} voters"),
+        *((key, len(orders.counts), "are {} lines of orders") for key in N_UNIQUE),
+    ):
+        stated = stated_number(header, key, text)
+        if stated is not None and stated != found:
+            raise disagreement(header, key, found, what, text)
+
+
+def _check_groups(orders: Orders, data_type: DataType, categories: int, text: Text) -> None:
+    """Braces may be empty in a cat file alone, where every category has its place."""
+    order_of_group = np.repeat(np.arange(len(orders.n_groups)), orders.n_groups)
+    if data_type != "cat":
+        if not orders.group_sizes.all():
+            order = order_of_group[(orders.group_sizes == 0).argmax()]
+            raise text.file_error(
+                int(orders.lines[order]), "there are empty braces: leave them out."
+            )
+        return
+    wrong = orders.n_groups != categories
+    if wrong.any():
+        order = int(wrong.argmax())
+        raise text.file_error(
+            int(orders.lines[order]),
+            f"there are {orders.n_groups[order]} groups for {categories} categories: write {{}} "
+            "for a category without alternatives.",
+        )
+    filled = np.bincount(order_of_group, weights=orders.group_sizes)
+    if not filled.all():
+        line = int(orders.lines[(filled == 0).argmax()])
+        raise text.file_error(
+            line, "no category has an alternative: leave the line out, and its voters."
+        )
+
+
+def _tiers_of(orders: Orders, names: tuple[str, ...], text: Text) -> Tiers:
+    """Check the alternatives, and give the groups that are not empty as tiers."""
+    groups_end = np.append(0, np.cumsum(orders.n_groups))
+    entries_end = np.append(0, np.cumsum(orders.group_sizes))
+    items = orders.alternatives - 1
+
+    def line_of_entry(entry: int) -> int:
+        return int(orders.lines[np.searchsorted(entries_end[groups_end], entry, side="right") - 1])
+
+    outside = (items < 0) | (items >= len(names))
+    if outside.any():
+        entry = int(outside.argmax())
+        raise text.file_error(
+            line_of_entry(entry),
+            f"there is no alternative {orders.alternatives[entry]}: they are 1 to {len(names)}.",
+        )
+    order_of_entry = np.repeat(np.arange(len(orders.counts)), np.diff(entries_end[groups_end]))
+    key = order_of_entry * len(names) + items
+    in_order = np.sort(key)
+    twice = in_order[1:] == in_order[:-1]
+    if twice.any():
+        order, item = divmod(int(in_order[twice.argmax()]), len(names))
+        raise text.file_error(
+            int(orders.lines[order]),
+            f"alternative {item + 1} ({names[item]}) stands twice in the order: name it once.",
+        )
+    filled = orders.group_sizes > 0
+    per_list = np.diff(np.append(0, np.cumsum(filled))[groups_end])
+    return Tiers(
+        items=torch.from_numpy(items),
+        tier_offsets=torch.from_numpy(np.append(0, np.cumsum(orders.group_sizes[filled]))),
+        list_offsets=torch.from_numpy(np.append(0, np.cumsum(per_list))),
+        n_items=len(names),
+        names=names,
+    )
+
+
+def _place_in_order(orders: Orders) -> IntArray:
+    """[groups] which group of its order each is, from 0."""
+    starts = np.cumsum(orders.n_groups) - orders.n_groups
+    return np.arange(len(orders.group_sizes)) - np.repeat(starts, orders.n_groups)
