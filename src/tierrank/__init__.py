@@ -10,6 +10,9 @@ from tierrank.saving import load, save
 from tierrank.tiers import Tiers
 
 if TYPE_CHECKING:
+    from tierrank.aggregation.aggregator import RankAggregator
+    from tierrank.aggregation.covariates import FeatureAggregator
+    from tierrank.aggregation.paired import PairedTies
     from tierrank.extreme.ranker import ExtremeRanker
     from tierrank.ranking.boosted import BoostedRanker
     from tierrank.ranking.linear import LinearRanker
@@ -20,8 +23,11 @@ __all__ = [
     "BoostedRanker",
     "Curvature",
     "ExtremeRanker",
+    "FeatureAggregator",
     "LinearRanker",
     "NeuralRanker",
+    "PairedTies",
+    "RankAggregator",
     "Tiers",
     "data",
     "load",
@@ -37,8 +43,11 @@ __all__ = [
 _LATER = {
     "BoostedRanker": "tierrank.ranking.boosted",
     "ExtremeRanker": "tierrank.extreme.ranker",
+    "FeatureAggregator": "tierrank.aggregation.covariates",
     "LinearRanker": "tierrank.ranking.linear",
     "NeuralRanker": "tierrank.ranking.neural",
+    "PairedTies": "tierrank.aggregation.paired",
+    "RankAggregator": "tierrank.aggregation.aggregator",
 }
 
 

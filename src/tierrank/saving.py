@@ -15,6 +15,9 @@ SAVABLE = {
     "NeuralRanker": "tierrank.ranking.neural",
     "BoostedRanker": "tierrank.ranking.boosted",
     "ExtremeRanker": "tierrank.extreme.ranker",
+    "RankAggregator": "tierrank.aggregation.aggregator",
+    "PairedTies": "tierrank.aggregation.paired",
+    "FeatureAggregator": "tierrank.aggregation.covariates",
 }
 
 

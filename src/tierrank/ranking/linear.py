@@ -11,17 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from tierrank.losses.registry import find
 from tierrank.ranking.base import Ranker
-from tierrank.ranking.inference import (
-    CoefficientTable,
-    Uncertainty,
-    coefficient_table,
-    covariance,
-)
+from tierrank.ranking.inference import Uncertainty, covariance
 from tierrank.ranking.inputs import Array, TrainingRows
 from tierrank.ranking.linear_fit import by_lbfgs, by_steps, plan_of
 from tierrank.ranking.linear_loss import LinearLoss, linear_scores
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
+from tierrank.training.coefficients import CoefficientTable, coefficient_table
 from tierrank.training.settings import seed_from
 from tierrank.training.tracker import Tracker
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tierrank.losses.kinds import STOCHASTIC
 from tierrank.losses.registry import find
 from tierrank.ranking.inference import check_uncertainty
 from tierrank.ranking.inputs import Array
@@ -20,8 +21,6 @@ from tierrank.training.tracker import Tracker
 
 if TYPE_CHECKING:
     from tierrank.ranking.linear import LinearRanker
-
-STOCHASTIC = {"pmop-gibbs", "pmop-mh"}  # gradients of these are estimates, drawn at random
 
 NEAR_ENOUGH = 1e-7  # relative improvement at which Newton's method takes over
 MOST_NEWTON_FEATURES = 1000  # a step takes as many products with the Hessian as features

@@ -9,20 +9,11 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from tierrank.losses import modules
+from tierrank.losses.kinds import ONCE_DIFFERENTIABLE
 from tierrank.losses.modules import Objective
 from tierrank.ranking.inputs import Array
 from tierrank.tiers import Tiers
 
-# autograd has their gradients, and refuses second derivatives or gets them wrong
-ONCE_DIFFERENTIABLE = (
-    modules.PMOPExact,
-    modules.RankNet,
-    modules.RankRegress,
-    modules.RankSVM,
-    modules.RaoKupper,
-    modules.Davidson,
-)
 # relative to the size of a feature: rounding and what a difference leaves out are alike there
 DIFFERENCE = 1e-5
 

@@ -9,18 +9,10 @@ import numpy as np
 from torch import Tensor, nn
 
 from tierrank.ranking.attention import AttentionBlock, PaddedLists
+from tierrank.training.perceptron import ACTIVATIONS, check_perceptron, perceptron
 from tierrank.training.settings import check_count
 
 Array = np.ndarray[Any, Any]
-
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "relu": nn.ReLU,
-    "gelu": nn.GELU,
-    "silu": nn.SiLU,
-    "elu": nn.ELU,
-    "tanh": nn.Tanh,
-}
-NORMALISATIONS: dict[str, type[nn.Module]] = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
 
 
 class Scorer(nn.Module):
@@ -53,9 +45,7 @@ class Scorer(nn.Module):
     blocks
         ModuleList of `AttentionBlock`
     layers
-        Sequential: for each hidden layer Linear, LayerNorm or BatchNorm1d (if any), activation,
-        Dropout (if any); then a Linear of one output. That one has no bias, as only differences
-        between scores mean anything.
+        Sequential, a `tierrank.training.perceptron.perceptron`
     """
 
     def __init__(
@@ -85,17 +75,9 @@ class Scorer(nn.Module):
             for _ in range(attention_layers):
                 active = ACTIVATIONS[activation]()
                 self.blocks.append(AttentionBlock(width, attention_heads, active, dropout))
-        layers: list[nn.Module] = []
-        for next_width in hidden:
-            layers.append(nn.Linear(width, next_width))
-            if normalisation is not None:
-                layers.append(NORMALISATIONS[normalisation](next_width))
-            layers.append(ACTIVATIONS[activation]())
-            if dropout > 0:
-                layers.append(nn.Dropout(dropout))
-            width = next_width
-        layers.append(nn.Linear(width, 1, bias=False))
-        self.layers = nn.Sequential(*layers)
+        self.layers = perceptron(
+            width, hidden, activation=activation, dropout=dropout, normalisation=normalisation
+        )
 
     @property
     def scores_lists(self) -> bool:
@@ -148,17 +130,7 @@ def check_architecture(
     attention_heads: Any,
 ) -> None:
     """Refuse what no scorer can be made of."""
-    if isinstance(hidden, str) or not isinstance(hidden, Sequence | np.ndarray):
-        raise ValueError(f"hidden is a sequence of widths, such as (64, 32), not {hidden!r}")
-    for width in hidden:
-        check_count("a hidden width", width)
-    if activation not in ACTIVATIONS:
-        known = ", ".join(map(repr, ACTIVATIONS))
-        raise ValueError(f"activation is one of {known}, not {activation!r}")
-    if normalisation is not None and normalisation not in NORMALISATIONS:
-        raise ValueError(f'normalisation is "layer", "batch" or None, not {normalisation!r}')
-    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-        raise ValueError(f"dropout is a number from 0 to below 1, not {dropout!r}")
+    check_perceptron(hidden, activation, dropout, normalisation)
     check_count("attention_layers", attention_layers, least=0)
     check_count("attention_width", attention_width)
     check_count("attention_heads", attention_heads)

@@ -1,0 +1,1 @@
+"""Worths of items from rankings with ties, and how sure they are."""

@@ -1,0 +1,291 @@
+"""Worths of items from rankings with ties."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from tierrank.aggregation import state
+from tierrank.aggregation.bootstrap import Bootstrap, drawn_counts
+from tierrank.aggregation.connectivity import Connectivity, connectivity
+from tierrank.aggregation.fitted import FittedLists
+from tierrank.aggregation.inference import Kind
+from tierrank.aggregation.likelihood import NEED_CONNECTION, objective_of, prepared, terms_of
+from tierrank.aggregation.lists import CountedLists, FloatArray, distinct, weighted_lists
+from tierrank.aggregation.solvers import fitting
+from tierrank.aggregation.solvers.adagrad import Steps
+from tierrank.aggregation.solvers.newton import Descent
+from tierrank.aggregation.terms import ListTerm, prior_from
+from tierrank.losses.registry import find
+from tierrank.storage import Arrays
+from tierrank.training import Progress, Watch
+from tierrank.training.settings import check_count, seed_from
+
+
+class Disconnected(ValueError):
+    """The lists have no finite estimate: some items were never compared, or always won.
+
+    Attributes
+    ----------
+    connectivity
+        which items those are
+    """
+
+    def __init__(self, found: Connectivity) -> None:
+        super().__init__(f"the lists have no finite estimate: {found.explain()}")
+        self.connectivity = found
+
+
+class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
+    """Worths of items, by maximum likelihood of lists with ties under the Plackett-Luce model.
+
+    Parameters
+    ----------
+    objective
+        "pl-partition", the exact likelihood, or for comparison any other smooth objective of
+        `tierrank.losses`: "pl-lb", "pl-efron", "pmop-fd", "listmle" (with
+        ``objective_params={"ties": "random"}``), "ranknet", …
+    objective_params
+        its options, for instance ``{"k": 5}`` of "pl-topk"
+    prior
+        None for maximum likelihood; "gaussian" or "gaussian:2", normal log-worths with that
+        standard deviation (1 if not given); "pseudo-item" or "pseudo-item:0.5", the prior of R's
+        PlackettLuce: every item won and lost so many times against one more item
+    uncertainty
+        "information" or "sandwich": what `standard_errors_` and all intervals rest on
+    solver
+        "newton", with second derivatives; "lbfgs"; "adagrad", a few lists a step; "auto" takes
+        "newton", "lbfgs" for objectives with one derivative, and "adagrad" for data of more than
+        `tierrank.aggregation.solvers.fitting.LARGE` entries
+    max_iter
+        most iterations (passes over the data, of "adagrad"); None: 100, and 10,000 of "lbfgs"
+    learning_rate, batch_lists, tol
+        of "adagrad": the first steps' size, lists of a step, and the least relative improvement
+        of a pass that counts as one
+    random_state
+        a seed for "adagrad", and for ties that "listmle" breaks at random
+
+    Attributes
+    ----------
+    items_
+        names of the items
+    log_worths_
+        [items] log-worths with mean 0: how far an item is from the average one
+    worths_, standard_errors_
+        [items] worths, which sum to 1; standard errors of `log_worths_`
+    log_likelihood_, aic_
+        of the lists, and Akaike's criterion with items − 1 parameters (None: no likelihood)
+    connectivity_
+        which items were compared with which, see `Connectivity`
+    lists_
+        the lists as they were fitted: `seen` of them, of weight `total`, `silent` of it in lists of
+        one tier, which say nothing
+    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_
+        how the fit went; `objective_values_` has what was minimised, at the start and after each
+        iteration
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> votes = [
+    ...     ["ann", ("bob", "cy")],
+    ...     [("ann", "bob"), "cy"],
+    ...     ["cy", ("ann", "bob")],
+    ...     ["bob", "cy", "ann"],
+    ... ]
+    >>> fitted = tr.RankAggregator().fit(votes, weights=[5, 3, 2, 1])
+    >>> print(fitted.summary())
+    RankAggregator, pl-partition, information: 3 items, 11 lists, log-likelihood -10.99, AIC 25.98
+    rank  item  log-worth  std err   [0.025  0.975]   worth
+       1  ann      0.6928   0.4121  -0.1149  1.5005  0.5795
+       2  bob     -0.1196   0.4411  -0.9842  0.7450  0.2572
+       3  cy      -0.5732   0.4412  -1.4379  0.2916  0.1634
+    """
+
+    def __init__(
+        self,
+        objective: str = "pl-partition",
+        *,
+        objective_params: dict[str, Any] | None = None,
+        prior: str | None = None,
+        uncertainty: Kind = "information",
+        solver: Literal["auto", "newton", "lbfgs", "adagrad"] = "auto",
+        max_iter: int | None = None,
+        learning_rate: float = 0.1,
+        batch_lists: int = 20,
+        tol: float = 1e-4,
+        random_state: int | None = None,
+    ) -> None:
+        self.objective = objective
+        self.objective_params = objective_params
+        self.prior = prior
+        self.uncertainty = uncertainty
+        self.solver = solver
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.batch_lists = batch_lists
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(
+        self,
+        rankings: Any,
+        *,
+        weights: Any = None,
+        items: Any = None,
+        rest: Literal["absent", "last"] = "absent",
+        watch: Watch | None = None,
+    ) -> Self:
+        """Estimate the worths of all items.
+
+        Parameters
+        ----------
+        rankings
+            `tierrank.data.Rankings`, as readers give them; a `Tiers` over a catalogue; or plain
+            rankings, best first, with a tuple or a set for a tie
+        weights
+            [lists] how often each was seen, 0 or more
+        items, rest
+            for plain rankings: the catalogue, and whether what a list does not name is "absent"
+            from it or tied in the "last" place
+        watch
+            called after every iteration with a `tierrank.training.Progress`
+
+        Raises
+        ------
+        Disconnected
+            without a prior, if there is no finite estimate: it says which items are why
+        """
+        self._check()
+        begun = time.perf_counter()
+        seed = seed_from(self.random_state)
+        prior = prior_from(self.prior)
+        name = find(self.objective).name
+        given = weighted_lists(rankings, weights, items, rest)
+        lists = distinct(*prepared(*given, name, self.objective_params, seed))
+        if not len(lists.tiers):
+            raise ValueError(
+                "no list says anything: all are empty, of weight 0, or one tie of all their items"
+            )
+        connected: Connectivity | None = None
+        if prior is None and name in NEED_CONNECTION:
+            connected = connectivity(lists.tiers)
+            if not connected.connected:
+                raise Disconnected(connected)
+        parts = terms_of(lists, name, self.objective_params)
+        descent = self._descend(lists, parts, np.zeros(lists.n_items), seed, watch)
+        self._take(lists, parts, descent, name)
+        self._connectivity = connected
+        self.seconds_ = time.perf_counter() - begun
+        if not self.converged_ and self.solver_ != "adagrad":
+            warnings.warn(
+                f"the fit did not come to its end in {self.n_iter_} iterations: raise max_iter, "
+                'or give a prior, for instance prior="gaussian"',
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _check(self) -> None:
+        objective_of(self.objective, self.objective_params)
+        prior_from(self.prior)
+        if self.uncertainty not in ("information", "sandwich"):
+            raise ValueError(
+                f'uncertainty is "information" or "sandwich", not {self.uncertainty!r}'
+            )
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        fitting.check_solver(self.solver)
+        check_count("batch_lists", self.batch_lists)
+
+    def _descend(
+        self,
+        lists: CountedLists,
+        parts: Sequence[ListTerm],
+        start: FloatArray,
+        seed: int,
+        watch: Watch | None = None,
+    ) -> Descent:
+        """Minimise, by the solver that is asked for or suits."""
+        self.solver_ = fitting.choose(self.solver, lists, parts)
+        most = self.max_iter or (10_000 if self.solver_ == "lbfgs" else 100)
+
+        def iterated(number: int, value: float) -> None:
+            if watch is not None:
+                loss = value / lists.counts.sum()
+                unit = "pass" if self.solver_ == "adagrad" else "iteration"
+                watch(Progress(number, most, unit, loss))
+
+        return fitting.minimise(
+            self.solver_,
+            lists,
+            parts,
+            prior_from(self.prior),
+            objective_of(self.objective, self.objective_params),
+            start=start,
+            max_iter=most,
+            steps=Steps(self.learning_rate, self.batch_lists, most, self.tol),
+            seed=seed,
+            iterated=iterated,
+        )
+
+    def bootstrap(
+        self,
+        replicates: int = 200,
+        *,
+        random_state: int | None = 0,
+        watch: Watch | None = None,
+    ) -> Bootstrap:
+        """Fit again to lists drawn, with replacement, from those of the last fit.
+
+        Parameters
+        ----------
+        replicates
+            how many fits
+        random_state
+            a seed of what is drawn
+        watch
+            called after every fit
+        """
+        check_is_fitted(self, "log_worths_")
+        check_count("replicates", replicates, least=2)
+        random = np.random.default_rng(seed_from(random_state))
+        found, absent = [], 0
+        name, prior = find(self.objective).name, prior_from(self.prior)
+        for number in range(1, replicates + 1):
+            lists = self.lists_.with_counts(drawn_counts(self.lists_.counts, random))
+            seed = int(random.integers(2**31))
+            needed = prior is None and name in NEED_CONNECTION
+            if needed and not connectivity(lists.tiers).connected:
+                absent += 1
+            else:
+                parts = terms_of(lists, name, self.objective_params)
+                scores = self._descend(lists, parts, self._scores, seed).scores
+                found.append(scores - scores.mean())
+            if watch is not None:
+                watch(Progress(number, replicates, "replicate"))
+        if len(found) < 2:
+            raise ValueError(
+                f"{absent} of {replicates} replicates have no finite estimate: there are too few "
+                "lists for a bootstrap without a prior"
+            )
+        return Bootstrap(self.items_, self.log_worths_, np.array(found), absent)
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """What `tierrank.save` writes."""
+        check_is_fitted(self, "log_worths_")
+        return state.of_aggregator(self)
+
+    @classmethod
+    def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
+        """From what `to_state` gave."""
+        fitted = cls(**info["parameters"])
+        state.fill(fitted, info, tensors)
+        return fitted

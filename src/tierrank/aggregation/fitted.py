@@ -1,0 +1,143 @@
+"""What a fit to lists leaves behind: estimates, how it went, and how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tierrank.aggregation.connectivity import Connectivity, connectivity
+from tierrank.aggregation.inference import MOST_DENSE, Kind, columns, covariance
+from tierrank.aggregation.lists import CountedLists, FloatArray
+from tierrank.aggregation.results import WorthResults
+from tierrank.aggregation.solvers.newton import Descent
+from tierrank.aggregation.terms import ListTerm, Sum, Term, prior_from
+from tierrank.losses.kinds import is_likelihood
+from tierrank.losses.registry import find
+from tierrank.tiers.arrays import IntArray
+
+
+class FittedLists(WorthResults):
+    """Results of a fit that may ask the lists again; `RankAggregator` has the settings."""
+
+    objective: str
+    objective_params: dict[str, Any] | None
+    prior: str | None
+    uncertainty: Kind
+
+    lists_: CountedLists
+    log_likelihood_: float | None
+    aic_: float | None
+    solver_: str
+    converged_: bool
+    stopped_by_: str
+    n_iter_: int
+    gradient_norm_: float
+    objective_values_: list[float]
+    _covariances: dict[str, FloatArray]
+    _connectivity: Connectivity | None
+
+    def _take(
+        self, lists: CountedLists, parts: Sequence[ListTerm], descent: Descent, name: str
+    ) -> None:
+        """Set what was learned."""
+        self.items_ = lists.items
+        self.lists_ = lists
+        self._numbers_of = None
+        self._parts, self._scores = parts, descent.scores
+        self._covariances = {}
+        self.log_worths_ = descent.scores - descent.scores.mean()
+        self.converged_, self.stopped_by_ = descent.converged, descent.stopped_by
+        self.n_iter_, self.gradient_norm_ = descent.iterations, descent.gradient_norm
+        self.objective_values_ = descent.values
+        self.log_likelihood_ = self.aic_ = None
+        if is_likelihood(name, self.objective_params):
+            self.log_likelihood_ = -Sum(parts).value_and_gradient(descent.scores)[0]
+            self.aic_ = 2 * (len(self.items_) - 1) - 2 * self.log_likelihood_
+
+    @property
+    def connectivity_(self) -> Connectivity:
+        """Which items were compared with which."""
+        check_is_fitted(self, "log_worths_")
+        if self._connectivity is None:
+            self._connectivity = connectivity(self.lists_.tiers)
+        return self._connectivity
+
+    def covariance(
+        self, items: Sequence[Any] | None = None, kind: Kind | None = None
+    ) -> FloatArray:
+        """[items, items] covariance of the centred log-worths.
+
+        All items at once take memory for items² numbers, and are limited to
+        `tierrank.aggregation.inference.MOST_DENSE`. Beyond that, ask for some of them.
+
+        Parameters
+        ----------
+        items
+            names; None for all
+        kind
+            "information" or "sandwich"; None as the estimator was told
+        """
+        check_is_fitted(self, "log_worths_")
+        kind = self.uncertainty if kind is None else kind
+        codes = None if items is None else self._codes(items)
+        name = find(self.objective).name
+        if kind == "information" and not is_likelihood(name, self.objective_params):
+            raise ValueError(
+                f"{name} is no likelihood of a list, so its curvature alone says nothing of "
+                'standard errors: use uncertainty="sandwich"'
+            )
+        if self.solver_ == "adagrad" and not self.converged_ and kind not in self._covariances:
+            raise ValueError(
+                "standard errors are about the maximum itself, and adagrad stops near it: fit "
+                'with solver="newton", or bootstrap'
+            )
+        if kind in self._covariances or len(self.items_) <= MOST_DENSE:
+            matrix = self._dense(kind)
+            return matrix if codes is None else matrix[np.ix_(codes, codes)]
+        if codes is None or kind == "sandwich":
+            raise ValueError(
+                f"a covariance of {len(self.items_):,} items is too large to be written out "
+                f"(limit {MOST_DENSE:,}): ask for some items, covariance(items=[…]), by the "
+                "information; or look at summary(top=20)"
+            )
+        rows = columns(self._problem().at(self._scores), codes, len(self.items_),
+                       centred=self.prior is None)  # fmt: skip
+        return rows[:, codes]
+
+    def _dense(self, kind: str) -> FloatArray:
+        if kind not in self._covariances:
+            if not hasattr(self, "_parts"):
+                raise ValueError(f"the saved model has no covariance of kind {kind!r}: fit again")
+            self._covariances[kind] = covariance(
+                self._problem().at(self._scores), self._parts, self._scores,
+                kind, centred=self.prior is None,  # type: ignore[arg-type]
+            )  # fmt: skip
+        return self._covariances[kind]
+
+    def _problem(self) -> Term:
+        prior = prior_from(self.prior)
+        return Sum(self._parts if prior is None else [*self._parts, prior])
+
+    def _errors_of(self, codes: IntArray) -> FloatArray:
+        """[codes] standard errors; NaN where the fit has none."""
+        try:
+            if len(self.items_) <= MOST_DENSE:
+                return np.asarray(self.standard_errors_[codes])
+            return np.sqrt(np.diag(self.covariance([self.items_[code] for code in codes])))
+        except ValueError:
+            return np.full(len(codes), np.nan)
+
+    def _note(self) -> str:
+        lists = self.lists_
+        fit = "" if self.log_likelihood_ is None else (
+            f", log-likelihood {self.log_likelihood_:.4g}, AIC {self.aic_:.4g}"
+        )  # fmt: skip
+        prior = "" if self.prior is None else f", prior {prior_from(self.prior)}"
+        silent = f" ({lists.silent:g} of them one tie of all)" if lists.silent else ""
+        return (
+            f"RankAggregator, {find(self.objective).name}, {self.uncertainty}{prior}: "
+            f"{len(self.items_):,} items, {lists.total:g} lists{silent}{fit}"
+        )

@@ -1,0 +1,93 @@
+"""From lists and the name of an objective to the terms that are minimised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tierrank.aggregation.lists import CountedLists, FloatArray, largest_ties
+from tierrank.aggregation.terms import Exact, ListTerm, Smooth, Strict, Tied
+from tierrank.aggregation.terms.tied import LARGEST
+from tierrank.losses import from_name
+from tierrank.losses.kinds import STOCHASTIC
+from tierrank.losses.modules import Objective
+from tierrank.losses.registry import find
+from tierrank.tiers import Tiers
+
+# They give each pair's order a probability, so the estimate is finite only where everybody can
+# be reached from everybody by wins. The others are bounded, or pull scores together themselves.
+NEED_CONNECTION = frozenset(
+    {"pl-partition", "pl-topk", "listmle", "p-listmle", "pl-lb", "pl-efron", "pmop-fd",
+     "pmop-exact", "ranknet"}
+)  # fmt: skip
+PAIRED_TIES = {"rao-kupper": "alpha", "davidson": "beta"}
+
+
+def objective_of(name: str, params: dict[str, Any] | None) -> Objective:
+    """The objective as a module that gives one loss a list, of lists as `prepared` gives them.
+
+    Raises
+    ------
+    ValueError
+        for one that worths cannot be fitted by
+    """
+    found, options = find(name).name, dict(params or {})
+    if found in STOCHASTIC:
+        raise ValueError(f"the gradient of {found} is random: use pmop-fd or pmop-exact")
+    if found in PAIRED_TIES:
+        raise ValueError(
+            f"{found} has a parameter for ties beside the worths: use "
+            f'tierrank.PairedTies("{found}"), which estimates both'
+        )
+    if "generator" in options:
+        raise ValueError("randomness comes from random_state, not from a generator")
+    if is_exact(found, options):
+        _ = from_name(found, **options)  # refuses options that it does not have
+        return from_name("pl-partition", reduction="none")
+    return from_name(found, **options, reduction="none").double()
+
+
+def is_exact(name: str, params: dict[str, Any] | None) -> bool:
+    """Whether the objective is the exact likelihood of the lists that `prepared` gives."""
+    found = find(name).name
+    weighted = (params or {}).get("alpha") is not None
+    return found in ("pl-topk", "listmle") or (found == "pl-partition" and not weighted)
+
+
+def prepared(
+    tiers: Tiers, counts: FloatArray, name: str, params: dict[str, Any] | None, seed: int
+) -> tuple[Tiers, FloatArray]:
+    """The lists as the objective sees them, before equal ones are put together.
+
+    PL-TopK forgets what comes after the first k places. ListMLE may break ties, once for all: each
+    list that was seen, in an order of its own.
+    """
+    found, options = find(name).name, dict(params or {})
+    if found == "pl-topk":
+        return tiers.top(int(options.get("k", 10))), counts
+    ties = options.get("ties", "exact")
+    if found != "listmle" or ties == "exact":
+        return tiers, counts
+    if ties == "random":
+        whole = counts.astype(np.int64)
+        if (whole == counts).all():
+            tiers, counts = tiers[np.repeat(np.arange(len(whole)), whole)], np.ones(whole.sum())
+    return tiers.break_ties(at_random=ties == "random", generator=seed), counts
+
+
+def terms_of(
+    lists: CountedLists, name: str, params: dict[str, Any] | None = None
+) -> list[ListTerm]:
+    """The terms that Σ count · loss consists of: lists with small ties, or none, are quicker."""
+    objective = objective_of(name, params)
+    if not is_exact(name, params):
+        return [Smooth(lists.tiers, lists.counts, objective)]
+    upper, last = largest_ties(lists.tiers)
+    strict, small = np.maximum(upper, last) <= 1, upper <= LARGEST
+    terms: list[ListTerm] = []
+    for kind, chosen in ((Strict, strict), (Tied, small & ~strict), (Exact, ~small & ~strict)):
+        if chosen.any():
+            tiers = lists.tiers if chosen.all() else lists.tiers[np.flatnonzero(chosen)]
+            terms.append(kind(tiers, lists.counts[chosen]))
+    return terms

@@ -1,0 +1,63 @@
+"""What `PairedTies` refuses before it fits anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tierrank.aggregation.paired.outcomes import MODELS, Model
+from tierrank.aggregation.paired.sides import Fixtures
+from tierrank.aggregation.terms.priors import prior_from
+from tierrank.training.settings import check_count, check_size
+
+if TYPE_CHECKING:
+    from tierrank.aggregation.paired.estimator import PairedTies
+
+LARGEST_TOL = 1e-8  # so that an estimate that runs away is told from one that arrives
+
+
+def check_options(options: PairedTies) -> None:
+    """Refuse what the constructor was given and cannot be."""
+    if options.model not in MODELS:
+        raise ValueError(f"model is one of {', '.join(MODELS)}, not {options.model!r}")
+    if options.ties not in (None, "refuse", "half", "drop"):
+        raise ValueError(f'ties is "refuse", "half", "drop" or None, not {options.ties!r}')
+    if options.ties is not None and options.model != "bradley-terry":
+        raise ValueError(
+            f"ties={options.ties!r} is for model='bradley-terry': {options.model} has a parameter "
+            "for ties"
+        )
+    if not isinstance(options.home, bool):
+        raise ValueError(f"home is True or False, not {options.home!r}")
+    if options.uncertainty not in ("information", "sandwich"):
+        raise ValueError(f'uncertainty is "information" or "sandwich", not {options.uncertainty!r}')
+    prior_from(options.prior)
+    check_count("max_iter", options.max_iter)
+    check_size("tol", options.tol)
+    if options.tol > LARGEST_TOL:
+        raise ValueError(f"tol is at most {LARGEST_TOL:g}, not {options.tol}")
+
+
+def check_ties(fixtures: Fixtures, model: Model, ties: str | None) -> float:
+    """Refuse ties, or the lack of them, that a model has no estimate for; gives their share."""
+    tied = fixtures.weights[fixtures.outcome == 0].sum()
+    share = float(tied / fixtures.weights.sum())
+    if model == "bradley-terry":
+        if ties == "refuse" and share:
+            raise ValueError(
+                f"{tied:g} games are ties, for which bradley-terry has no probability: use "
+                'model="davidson" or "rao-kupper", or say ties="half" (half a win and half a loss '
+                'each) or ties="drop"'
+            )
+        if ties == "drop" and share == 1:
+            raise ValueError("all games are ties, and without them there are none")
+    elif share == 0:
+        raise ValueError(
+            f"no game is a tie, so the tie parameter of {model} has no estimate (it would be where "
+            'ties have probability 0, and the model is Bradley-Terry): use model="bradley-terry"'
+        )
+    elif share == 1:
+        raise ValueError(
+            f"all games are ties, so the tie parameter of {model} has no estimate: nothing tells "
+            "the items apart"
+        )
+    return share

@@ -1,0 +1,205 @@
+"""Minus the log-likelihood of games, with exact first and second derivatives.
+
+The point is [log-worths of the players, t of the ties, h of the first side], the last two if the
+model has them. A side's worth is the sum of its players' worths, so with shares
+s_i = worth_i / worth of the side,
+
+    d = lse(first) − lse(second) + h,     ∂lse/∂w_i = s_i,     ∂²lse/∂w_i∂w_j = s_i (1[i=j] − s_j).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from tierrank.aggregation.paired.outcomes import (
+    Derivatives,
+    FloatArray,
+    IntArray,
+    Model,
+    derivatives,
+)
+from tierrank.aggregation.paired.sides import Fixtures
+from tierrank.aggregation.terms.priors import Prior
+
+
+class Position(NamedTuple):
+    """A point, and what follows from it for every game."""
+
+    shares: Any  # sparse [sides, players] of a player in its side's worth
+    design: Any  # sparse [games, parameters], the slopes of d
+    games: Derivatives
+
+
+class PairedLoss:
+    """Minus the log-likelihood, minus the log-density of a prior if there is one.
+
+    Parameters
+    ----------
+    fixtures
+        the games
+    model
+        which of the three
+    home
+        whether the first side has an advantage of its own
+    prior
+        of the log-worths, or None
+    """
+
+    def __init__(
+        self, fixtures: Fixtures, model: Model, *, home: bool = False, prior: Prior | None = None
+    ) -> None:
+        self.fixtures, self.model, self.prior = fixtures, model, prior
+        self.players = len(fixtures.players)
+        self.tie_at = self.players if model != "bradley-terry" else None
+        self.home_at = self.players + (self.tie_at is not None) if home else None
+        self.size = self.players + (self.tie_at is not None) + home
+        games, sides = len(fixtures.first), len(fixtures.borders) - 1
+        each = np.arange(games)
+        self._meetings = csr_array(
+            (
+                np.repeat([1.0, -1.0], games),
+                (np.tile(each, 2), np.concatenate([fixtures.first, fixtures.second])),
+            ),
+            shape=(games, sides),
+        )
+        self.weight = float(fixtures.weights.sum())
+        # where every side is one player, these do not depend on the point
+        alone = None if fixtures.has_teams else self._shares(np.zeros(self.players))
+        self._fixed = None if alone is None else (alone, self._design(alone))
+
+    def scale(self) -> FloatArray:
+        """[parameters] what bounds each part of the gradient: the games a player was in."""
+        sides = np.abs(self._meetings).T @ self.fixtures.weights
+        membership = self._shares(np.zeros(self.players))
+        membership.data[:] = 1.0
+        scale = np.full(self.size, self.weight)
+        scale[: self.players] = membership.T @ sides
+        if self.prior is not None:
+            scale[: self.players] += self.prior.at(np.zeros(self.players)).diagonal()
+        return scale
+
+    def value(self, point: FloatArray) -> float:
+        """The loss."""
+        loss = -self.log_likelihood(point)
+        if self.prior is not None:
+            loss += self.prior.value_and_gradient(point[: self.players])[0]
+        return loss
+
+    def log_likelihood(self, point: FloatArray) -> float:
+        """Σ weight · log P(outcome), without the prior."""
+        lead = self._lead(point)
+        parts = derivatives(self.model, self.fixtures.outcome, lead, self._t(point))
+        return float(self.fixtures.weights @ parts.value)
+
+    def at(self, point: FloatArray) -> Position:
+        """What all derivatives at a point share."""
+        games = derivatives(self.model, self.fixtures.outcome, self._lead(point), self._t(point))
+        if self._fixed is not None:
+            return Position(*self._fixed, games)
+        shares = self._shares(point[: self.players])
+        return Position(shares, self._design(shares), games)
+
+    def gradient(self, point: FloatArray) -> FloatArray:
+        """[parameters] first derivatives of the loss."""
+        position = self.at(point)
+        weights = self.fixtures.weights
+        gradient = np.asarray(-(position.design.T @ (weights * position.games.d)))
+        if self.tie_at is not None:
+            gradient[self.tie_at] = -(weights @ position.games.t)
+        if self.prior is not None:
+            w = point[: self.players]
+            gradient[: self.players] += self.prior.value_and_gradient(w)[1]
+        return gradient
+
+    def hessian(self, point: FloatArray, *, prior: bool = True) -> FloatArray:
+        """[parameters, parameters] second derivatives of the loss, or without its prior."""
+        position = self.at(point)
+        games, weights, players = position.games, self.fixtures.weights, self.players
+        design = position.design
+        curved = (design.T @ _scaled(design, weights * games.dd)).toarray()
+        if self.tie_at is not None:
+            mixed = design.T @ (weights * games.dt)
+            curved[self.tie_at] += mixed
+            curved[:, self.tie_at] += mixed
+            curved[self.tie_at, self.tie_at] += weights @ games.tt
+        if self.fixtures.has_teams:
+            pull = self._meetings.T @ (weights * games.d)  # on the log-worth of every side
+            shares = position.shares
+            inside = -(shares.T @ _scaled(shares, pull)).toarray()
+            inside[np.diag_indices(players)] += shares.T @ pull
+            curved[:players, :players] += inside
+        hessian = -curved
+        if prior and self.prior is not None:
+            diagonal = self.prior.at(point[:players]).diagonal()
+            hessian[np.arange(players), np.arange(players)] += diagonal
+        return np.asarray(hessian)
+
+    def variability(self, point: FloatArray) -> FloatArray:
+        """[parameters, parameters] Σ weight · g gᵀ over games, g the gradient of one of them."""
+        slopes = self._slopes(self.at(point))
+        return np.asarray((slopes.T @ _scaled(slopes, self.fixtures.weights)).toarray())
+
+    # -- parts ------------------------------------------------------------------------------
+
+    def _t(self, point: FloatArray) -> float:
+        return 0.0 if self.tie_at is None else float(point[self.tie_at])
+
+    def _lead(self, point: FloatArray) -> FloatArray:
+        """[games] d, by how much the first side is ahead."""
+        sides = side_log_worths(point[: self.players], self.fixtures.members, self.fixtures.borders)
+        lead = sides[self.fixtures.first] - sides[self.fixtures.second]
+        if self.home_at is not None:
+            lead = lead + point[self.home_at] * self.fixtures.at_home
+        return np.asarray(lead)
+
+    def _shares(self, w: FloatArray) -> Any:
+        """Sparse [sides, players]: the part of a side's worth that is each player's."""
+        members, borders = self.fixtures.members, self.fixtures.borders
+        sides = side_log_worths(w, members, borders)
+        shares = np.exp(w[members] - np.repeat(sides, np.diff(borders)))
+        return csr_array((shares, members, borders), shape=(len(borders) - 1, self.players))
+
+    def _design(self, shares: Any) -> Any:
+        """Sparse [games, parameters]: slopes of d."""
+        wide = (self._meetings @ shares).tocoo()
+        rows, columns, values = [wide.row], [wide.col], [wide.data]
+        if self.home_at is not None:
+            at_home = np.flatnonzero(self.fixtures.at_home)
+            rows.append(at_home)
+            columns.append(np.full(len(at_home), self.home_at))
+            values.append(self.fixtures.at_home[at_home])
+        return csr_array(
+            (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
+            shape=(len(self.fixtures.first), self.size),
+        )
+
+    def _slopes(self, position: Position) -> Any:
+        """Sparse [games, parameters]: the gradient of every game's log-probability."""
+        slopes = _scaled(position.design, position.games.d)
+        if self.tie_at is None:
+            return slopes
+        games = np.arange(len(self.fixtures.first))
+        ties = csr_array(
+            (position.games.t, (games, np.full(len(games), self.tie_at))), shape=slopes.shape
+        )
+        return slopes + ties
+
+
+def side_log_worths(w: FloatArray, members: IntArray, borders: IntArray) -> FloatArray:
+    """[sides] log Σ e^w over the members of every side."""
+    if len(members) == len(borders) - 1:
+        return np.asarray(w[members])
+    values = w[members]
+    top = np.maximum.reduceat(values, borders[:-1])
+    sums = np.add.reduceat(np.exp(values - np.repeat(top, np.diff(borders))), borders[:-1])
+    return np.asarray(top + np.log(sums))
+
+
+def _scaled(rows: Any, factors: FloatArray) -> Any:
+    """Sparse rows, each times its factor."""
+    scaled = rows.copy()
+    scaled.data *= np.repeat(factors, np.diff(rows.indptr))
+    return scaled

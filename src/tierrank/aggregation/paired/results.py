@@ -1,0 +1,180 @@
+"""What a fitted `PairedTies` can say: worths, parameters, probabilities, a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tierrank.aggregation.paired.likelihood import side_log_worths
+from tierrank.aggregation.paired.outcomes import FloatArray, Model, probabilities, tie_parameter
+from tierrank.aggregation.paired.sides import side_of
+from tierrank.aggregation.paired.table import PairedTable
+from tierrank.aggregation.terms.priors import Prior, prior_from
+from tierrank.tiers.arrays import offsets, preview
+
+TITLES = {
+    "davidson": {"tie": "log v (ties)", "home": "first side"},
+    "rao-kupper": {"tie": "log(θ − 1) (ties)", "home": "first side"},
+    "bradley-terry": {"home": "first side"},
+}
+
+
+class PairedResults(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """The results of `PairedTies`, as attributes and methods."""
+
+    model: Model
+    ties: str | None
+    home: bool
+    prior: str | Prior | None
+    uncertainty: str
+
+    items_: tuple[Any, ...]
+    log_worths_: FloatArray
+    covariance_: FloatArray
+    log_likelihood_: float
+    n_parameters_: float
+    n_games_: float
+    n_iter_: int
+    converged_: bool
+    _extras: dict[str, float]  # "tie" and "home", in the order of `covariance_`
+
+    @property
+    def worths_(self) -> FloatArray:
+        """[items] e^log-worth, normalised to sum to 1."""
+        shifted = np.exp(self.log_worths_ - self.log_worths_.max())
+        return np.asarray(shifted / shifted.sum())
+
+    @property
+    def standard_errors_(self) -> FloatArray:
+        """[items] of the centred log-worths."""
+        return np.asarray(np.sqrt(np.diag(self.covariance_)[: len(self.items_)]))
+
+    @property
+    def tie_parameter_(self) -> float:
+        """The v of "davidson", the θ of "rao-kupper"."""
+        return tie_parameter(self.model, self._extra("tie"))
+
+    @property
+    def alpha_(self) -> float:
+        """The logarithm of θ − 1 of "rao-kupper"."""
+        return self._extra("tie", only="rao-kupper")
+
+    @property
+    def beta_(self) -> float:
+        """The logarithm of v of "davidson"."""
+        return self._extra("tie", only="davidson")
+
+    @property
+    def tie_standard_error_(self) -> float:
+        """Of `alpha_` or `beta_`."""
+        return self._extra_error("tie")
+
+    @property
+    def home_advantage_(self) -> float:
+        """What is added to d for the first side: the log of a factor on its worth."""
+        return self._extra("home")
+
+    @property
+    def home_standard_error_(self) -> float:
+        """Of `home_advantage_`."""
+        return self._extra_error("home")
+
+    @property
+    def aic_(self) -> float:
+        """2 · parameters − 2 · log-likelihood."""
+        return 2 * self.n_parameters_ - 2 * self.log_likelihood_
+
+    @property
+    def bic_(self) -> float:
+        """log(games) · parameters − 2 · log-likelihood."""
+        return float(np.log(self.n_games_)) * self.n_parameters_ - 2 * self.log_likelihood_
+
+    def predict_proba(self, a: Any, b: Any, *, neutral: bool = False) -> tuple[Any, Any, Any]:
+        """Probabilities that a wins, that they tie, and that b wins.
+
+        Parameters
+        ----------
+        a, b
+            a side, or a list or array of sides; one against many is fine. A tuple or frozenset is
+            a team. With `home`, a is the first side.
+        neutral
+            whether the first side has no advantage
+
+        Returns
+        -------
+        three floats, or three arrays [games]
+        """
+        check_is_fitted(self)
+        first, second = self._sides(a), self._sides(b)
+        if first.ndim and second.ndim and len(first) != len(second):
+            raise ValueError(f"{len(first)} sides cannot meet {len(second)}: give as many of both")
+        lead = first - second
+        if self.home and not neutral:
+            lead = lead + self._extra("home")
+        chances = probabilities(self.model, np.asarray(lead), self._extras.get("tie", 0.0))
+        win, tie, loss = (chance if chance.ndim else float(chance) for chance in chances)
+        return win, tie, loss
+
+    def summary(self, level: float = 0.95) -> PairedTable:
+        """Items, best first, with standard errors and intervals, as a table to print."""
+        from scipy.special import ndtri
+
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level}")
+        reach = float(ndtri((1 + level) / 2))
+        order = np.argsort(-self.log_worths_, kind="stable")
+        w, errors = self.log_worths_[order], self.standard_errors_[order]
+        titles = TITLES[self.model]
+        parameters = []
+        for name, value in self._extras.items():
+            error = self._extra_error(name)
+            reached = reach * error
+            parameters.append((titles[name], value, error, value - reached, value + reached))
+        note = (
+            f"PairedTies, {self.model}, {self.uncertainty}"
+            + (f", ties={self.ties}" if self.ties else "")
+            + (f", prior {prior_from(self.prior)}" if self.prior is not None else "")
+            + f": {self.n_games_:,.10g} games of {len(self.items_)} items, "
+            f"log-likelihood {self.log_likelihood_:.2f}, AIC {self.aic_:.2f}"
+        )
+        items = tuple(self.items_[number] for number in order)
+        return PairedTable(
+            items, w, errors, w - reach * errors, w + reach * errors, self.worths_[order],
+            tuple(parameters), level, note,
+        )  # fmt: skip
+
+    # -- parts ------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "log_worths_")
+
+    def _extra(self, name: str, only: str | None = None) -> float:
+        check_is_fitted(self)
+        if name not in self._extras or (only is not None and self.model != only):
+            raise AttributeError(f"model={self.model!r}, home={self.home} has no such parameter")
+        return self._extras[name]
+
+    def _extra_error(self, name: str) -> float:
+        self._extra(name)
+        at = len(self.items_) + list(self._extras).index(name)
+        return float(np.sqrt(self.covariance_[at, at]))
+
+    def _sides(self, sides: Any) -> FloatArray:
+        """Log-worths of a side, [], or of several, [sides]."""
+        if isinstance(sides, set | dict):
+            raise ValueError(f"{preview(sides)} has no order: give a list, or a tuple for a team")
+        several = isinstance(sides, list | range) or hasattr(sides, "tolist")
+        several = several and getattr(sides, "ndim", 1) > 0
+        names = list(sides.tolist() if hasattr(sides, "tolist") else sides) if several else [sides]
+        number = {item: place for place, item in enumerate(self.items_)}
+        teams = [side_of(name) for name in names]
+        unknown = next((p for team in teams for p in team if p not in number), None)
+        if unknown is not None:
+            raise ValueError(f"{preview(unknown)} was in no game that was fitted")
+        members = np.array([number[player] for team in teams for player in team], dtype=np.int64)
+        worths = side_log_worths(self.log_worths_, members, offsets([len(team) for team in teams]))
+        return worths if several else np.asarray(worths[0])

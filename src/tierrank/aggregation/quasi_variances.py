@@ -1,0 +1,155 @@
+"""Quasi-variances: one number an item, from which the variance of every difference follows.
+
+A table can hold one standard error an item, but what people compare are pairs, and the estimates
+are correlated. Quasi-variances q are made so that var(w_i − w_j) ≈ q_i + q_j for all pairs, as if
+the estimates were independent. They minimise (Firth and de Menezes, 2004, Biometrika 91)
+
+    Σ_{i<j} (log(q_i + q_j) − log var(w_i − w_j))².
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tierrank.aggregation.worth_checks import as_covariance
+
+FloatArray = npt.NDArray[np.float64]
+
+STEPS = 100
+# Newton's decrement, a sum of squares of relative errors, falls to about its square in a step. From
+# the first on, the sum of squares is too rough to judge a step, which is then taken in full; at the
+# second, or if it falls no more, such a step leaves nothing but rounding.
+NEAR, LAST_STEP = 1e-9, 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class QuasiVariances:
+    """Quasi-variances, and how far off they are.
+
+    Attributes
+    ----------
+    values
+        [items] float64. One of them may be negative: the sums of two never are.
+    worst_error
+        The lowest and the highest relative error of a difference's standard error,
+        √((q_i + q_j) / var(w_i − w_j)) − 1, over all pairs.
+    """
+
+    values: FloatArray
+    worst_error: tuple[float, float]
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """√q: half-lengths of comparison intervals; NaN where q is negative."""
+        return np.sqrt(np.where(self.values < 0.0, np.nan, self.values))
+
+
+def quasi_variances(covariance: Any) -> QuasiVariances:
+    """Quasi-variances of estimates with this covariance.
+
+    It is only looked at through the variances of differences, so it makes no difference to which
+    item, or to which average, the log-worths are relative. With three items the quasi-variances
+    are exact. With two only their sum is determined, and each is one half of it; of one item, 0.
+
+    Parameters
+    ----------
+    covariance
+        [items, items] of log-worths; may be singular.
+
+    Examples
+    --------
+    Independent estimates have their own variances, centred or not.
+
+    >>> import numpy as np
+    >>> centring = np.eye(4) - 0.25
+    >>> quasi_variances(centring @ np.diag([1.0, 2.0, 3.0, 4.0]) @ centring).values
+    array([1., 2., 3., 4.])
+    """
+    items = len(np.asarray(covariance))
+    differences = difference_variances(as_covariance(covariance, items))
+    if items == 1:
+        return QuasiVariances(np.zeros(1), (0.0, 0.0))
+    if items == 2:
+        return QuasiVariances(np.full(2, 0.5 * differences[0, 1]), (0.0, 0.0))
+    if items == 3:
+        # v_ij + v_ik − v_jk = 2 q_i: three equations for three numbers
+        rows = differences.sum(axis=1)
+        return QuasiVariances(rows - 0.25 * rows.sum(), (0.0, 0.0))
+    pairs = np.triu_indices(items, 1)
+    # relative to a typical one, so that nothing over- or underflows
+    unit = float(np.exp(np.log(differences[pairs]).mean()))
+    values = unit * minimise(differences / unit)
+    errors = np.sqrt((values[pairs[0]] + values[pairs[1]]) / differences[pairs]) - 1.0
+    return QuasiVariances(values, (float(errors.min()), float(errors.max())))
+
+
+def difference_variances(matrix: FloatArray) -> FloatArray:
+    """var(w_i − w_j), checked to be positive; 0 on the diagonal."""
+    own = np.diagonal(matrix)
+    differences = np.add.outer(own, own) - matrix - matrix.T
+    np.fill_diagonal(differences, 0.0)
+    # the rounding of a difference that is none at all
+    lacking = ~(differences > 1e-14 * np.maximum.outer(own, own))
+    np.fill_diagonal(lacking, False)
+    if lacking.any():
+        i, j = (int(n) for n in np.argwhere(lacking)[0])
+        raise ValueError(
+            f"the difference of items {i} and {j} has the variance {differences[i, j]:.3g}: "
+            "quasi-variances need a positive one for every pair"
+        )
+    return differences
+
+
+def minimise(differences: FloatArray) -> FloatArray:
+    """Newton's method on the sum of squares, all sums of two kept positive.
+
+    With s_ij = q_i + q_j and residuals r = log s − log v, the Hessian is 2 (D + W), where
+    W_ij = (1 − r_ij)/s_ij² off the diagonal and D holds the sums of its rows: positive definite as
+    long as r < 1. Larger residuals get a smaller weight than Newton's, and a step of descent.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    items = len(differences)
+    diagonal = np.diag_indices(items)
+    logs = np.log(differences + np.eye(items))
+
+    def residuals(q: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        sums = np.add.outer(q, q)
+        sums[diagonal] = 1.0
+        if sums.min() <= 0.0:
+            return sums, sums, np.inf
+        left = np.log(sums) - logs
+        left[diagonal] = 0.0
+        return sums, left, 0.5 * float(np.vdot(left, left))
+
+    # least squares of v_ij = q_i + q_j, kept away from 0
+    rows = differences.sum(axis=1)
+    q = (rows - rows.sum() / (2.0 * (items - 1))) / (items - 2)
+    smallest = np.where(np.eye(items, dtype=bool), np.inf, differences).min(axis=1)
+    q = np.maximum(q, 0.1 * smallest)
+
+    sums, left, value = residuals(q)
+    last = np.inf
+    for _ in range(STEPS):
+        gradient = 2.0 * (left / sums).sum(axis=1)
+        weights = np.maximum(1.0 - left, 0.25) / np.square(sums)
+        weights[diagonal] = 0.0
+        # two items far surer than the rest hardly tell one from the other: stay off singularity
+        weights[diagonal] = (1.0 + 1e-14 * items) * weights.sum(axis=1)
+        step = cho_solve(cho_factor(weights, overwrite_a=True), -0.5 * gradient)
+        decrement = -float(gradient @ step)
+        near = decrement <= NEAR
+        if decrement <= LAST_STEP or (near and decrement > 0.5 * last):
+            return np.asarray(q + step)
+        length, candidate = 1.0, residuals(q + step)
+        while not near and candidate[2] > value - 1e-4 * length * decrement:
+            length *= 0.5
+            candidate = residuals(q + length * step)
+        q = q + length * step
+        last = decrement
+        sums, left, value = candidate
+    raise ArithmeticError(f"quasi-variances have not converged in {STEPS} steps: please report it")

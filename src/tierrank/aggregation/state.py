@@ -1,0 +1,76 @@
+"""A fitted aggregator as JSON and arrays, and back: its estimates, without the lists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from tierrank.aggregation.lists import CountedLists
+from tierrank.storage import Arrays
+from tierrank.tiers import Tiers
+
+if TYPE_CHECKING:
+    from tierrank.aggregation.aggregator import RankAggregator
+
+MOST_SAVED = 2000  # items whose covariance is saved with them
+
+_NUMBERS = ("log_likelihood_", "aic_", "gradient_norm_", "seconds_", "n_iter_")
+_OTHERS = ("converged_", "stopped_by_", "solver_", "objective_values_")
+
+
+def of_aggregator(fitted: RankAggregator) -> tuple[dict[str, Any], Arrays]:
+    """What `tierrank.save` writes."""
+    names = [name.item() if isinstance(name, np.generic) else name for name in fitted.items_]
+    if not all(type(name) in (str, int) for name in names):
+        raise ValueError("only items whose names are strings or integers can be saved")
+    lists = fitted.lists_
+    info = {
+        "parameters": fitted.get_params(),
+        "items": names,
+        "fit": {name: getattr(fitted, name) for name in (*_NUMBERS, *_OTHERS)},
+        "lists": {"seen": lists.seen, "total": lists.total, "silent": lists.silent},
+    }
+    arrays = {"log_worths": fitted.log_worths_}
+    if len(names) <= MOST_SAVED:
+        for kind in ("information", "sandwich"):
+            try:
+                arrays[kind] = fitted.covariance(kind=kind)
+            except ValueError:  # this objective has none
+                continue
+    return info, arrays
+
+
+def fill(fitted: RankAggregator, info: dict[str, Any], arrays: Arrays) -> None:
+    """Set what `of_aggregator` gave; a `ValueError` where it does not hold together."""
+    fitted._check()
+    names = info["items"]
+    if not isinstance(names, list) or not all(type(name) in (str, int) for name in names):
+        raise ValueError("the items are no list of names")
+    size = len(names)
+    if len(set(names)) < size:
+        raise ValueError("two items have one name")
+    shapes = {"log_worths": (size,), "information": (size, size), "sandwich": (size, size)}
+    for name, array in arrays.items():
+        if name not in shapes or array.shape != shapes[name] or array.dtype != np.float64:
+            raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+    fitted.items_ = tuple(names)
+    fitted.log_worths_ = arrays.pop("log_worths").copy()
+    fitted._covariances = {kind: matrix.copy() for kind, matrix in arrays.items()}
+    fitted._numbers_of = None
+    for name in (*_NUMBERS, *_OTHERS):
+        setattr(fitted, name, info["fit"][name])
+    about = info["lists"]
+    nothing = torch.zeros(1, dtype=torch.int64)
+    empty = Tiers(
+        items=nothing[:0], tier_offsets=nothing, list_offsets=nothing, n_items=size,
+        names=fitted.items_,
+    )  # fmt: skip
+    fitted.lists_ = replace(
+        CountedLists(empty, np.zeros(0), 0, 0.0, 0.0),
+        seen=int(about["seen"]), total=float(about["total"]), silent=float(about["silent"]),
+    )  # fmt: skip

@@ -1,0 +1,98 @@
+"""The ranking as a table to print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tierrank.aggregation.inference import MOST_DENSE
+from tierrank.aggregation.lists import FloatArray
+from tierrank.tiers.arrays import IntArray
+
+if TYPE_CHECKING:
+    from tierrank.aggregation.results import WorthResults
+
+SHOWN_OF_MANY = 20  # items of a table that would otherwise have more than MOST_DENSE rows
+
+
+@dataclass(frozen=True)
+class WorthTable:
+    """Items, best first, with log-worths, standard errors and intervals; printed, a table.
+
+    Attributes
+    ----------
+    items
+        [shown] names
+    ranks
+        [shown] places, from 1
+    log_worths, worths
+        [shown] centred log-worths; worths, which over all items sum to 1
+    standard_errors, lower, upper
+        [shown] of the log-worths; NaN where there are none
+    level
+        how often such an interval holds the true value
+    note
+        what was fitted, in a few lines
+    """
+
+    items: tuple[Any, ...]
+    ranks: IntArray
+    log_worths: FloatArray
+    worths: FloatArray
+    standard_errors: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    level: float
+    note: str
+
+    def __str__(self) -> str:
+        tails = (1 - self.level) / 2
+        heads = ["rank", "item", "log-worth", "std err", f"[{tails:.4g}", f"{1 - tails:.4g}]",
+                 "worth"]  # fmt: skip
+        columns = (self.log_worths, self.standard_errors, self.lower, self.upper)
+        rows = [
+            [f"{rank}", str(name), *(f"{column[row]:.4f}" for column in columns),
+             f"{self.worths[row]:.4g}"]
+            for row, (rank, name) in enumerate(zip(self.ranks.tolist(), self.items, strict=True))
+        ]  # fmt: skip
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if place == 1 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in [heads, *rows]
+        ]
+        return "\n".join([self.note, *lines])
+
+    __repr__ = __str__
+
+
+def worth_table(fitted: WorthResults, level: float, top: int | None) -> WorthTable:
+    """The table of a fit; standard errors only of the items that are shown, if they are many."""
+    from scipy.special import ndtri
+
+    if not 0 < level < 1:
+        raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level}")
+    size = len(fitted.items_)
+    if top is None and size > MOST_DENSE:
+        top = SHOWN_OF_MANY
+    order = fitted._order()[:top]
+    names = tuple(fitted.items_[number] for number in order)
+    errors = fitted._errors_of(order)
+    estimate = fitted.log_worths_[order]
+    margin = float(ndtri((1 + level) / 2)) * errors
+    shown = "" if len(order) == size else f"\nthe first {len(order)} of {size:,} items"
+    return WorthTable(
+        names,
+        np.arange(1, len(order) + 1),
+        estimate,
+        fitted.worths_[order],
+        errors,
+        estimate - margin,
+        estimate + margin,
+        level,
+        fitted._note() + shown,
+    )

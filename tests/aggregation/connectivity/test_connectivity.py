@@ -1,0 +1,314 @@
+"""Connectivity: whether lists determine worths, against all pairs and against the likelihood."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import tierrank as tr
+from tierrank.aggregation.connectivity import connectivity
+from tierrank.losses.pairwise import davidson
+from tierrank.tiers import Tiers
+
+
+@st.composite
+def catalogues(draw, max_items=7, max_lists=6, rest=None):
+    """Tiers over a small catalogue: short lists and long ones, ties, with a rest or without."""
+    n = draw(st.integers(1, max_items))
+    rest = draw(st.booleans()) if rest is None else rest
+    rankings = []
+    for _ in range(draw(st.integers(0, max_lists))):
+        order = draw(st.permutations(range(n)))[: draw(st.integers(0 if rest else 1, n))]
+        ranking: list[tuple[int, ...]] = []
+        for item in order:
+            if ranking and draw(st.booleans()):
+                ranking[-1] += (item,)
+            else:
+                ranking.append((item,))
+        rankings.append(ranking)
+    return Tiers.from_rankings(rankings, items=n, rest="last" if rest else "absent")
+
+
+def edges_of_all_pairs(tiers, ties_connect=False):
+    """[items, items] whether one stands above the other in some list, by looking at every pair."""
+    above = np.zeros((tiers.n_items, tiers.n_items), dtype=bool)
+    for ranking in tiers.to_rankings():
+        levels = [set(t) if isinstance(t, tuple) else {t} for t in ranking]
+        if ties_connect:
+            for level in levels:
+                for i in level:
+                    above[i, list(level)] = True
+        if tiers.rest:
+            levels.append(set(range(tiers.n_items)).difference(*levels))
+        for upper, lower in combinations(levels, 2):
+            for i in upper:
+                above[i, list(lower)] = True
+    return above
+
+
+def reachable(above):
+    """Warshall's transitive closure; every item reaches itself."""
+    reach = above | np.eye(len(above), dtype=bool)
+    for middle in range(len(reach)):
+        reach |= reach[:, [middle]] & reach[[middle]]
+    return reach
+
+
+def check_against_all_pairs(tiers, ties_connect=False):
+    found = connectivity(tiers, ties_connect=ties_connect)
+    above = edges_of_all_pairs(tiers, ties_connect)
+    reach, touch = reachable(above), reachable(above | above.T)
+    strong, group = found.components, found.groups
+    assert np.array_equal(group[:, None] == group, touch)
+    assert np.array_equal(strong[:, None] == strong, reach & reach.T)
+    assert found.connected == reach.all()
+    # Best first: whoever is above another has no larger number.
+    assert (strong[:, None] <= strong)[above].all()
+    assert sorted(set(strong.tolist())) == list(range(found.n_components))
+    assert sorted(set(group.tolist())) == list(range(found.n_groups))
+    between = above & (strong[:, None] != strong)
+    for number in range(found.n_components):
+        assert found.never_below[number] == (not between[:, strong == number].any())
+        assert found.never_above[number] == (not between[strong == number].any())
+    return found
+
+
+@settings(max_examples=300)
+@given(catalogues())
+def test_components_and_groups_are_those_of_the_graph_of_all_pairs(tiers):
+    check_against_all_pairs(tiers)
+
+
+@settings(max_examples=200)
+@given(catalogues())
+def test_ties_connect_the_items_of_written_tiers_if_asked(tiers):
+    check_against_all_pairs(tiers, ties_connect=True)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sets(st.integers(0, 5), max_size=6), min_size=1, max_size=8))
+def test_sets_over_the_rest_nested_or_not(named):
+    tiers = Tiers.from_rankings([[one] if one else [] for one in named], items=7, rest="last")
+    check_against_all_pairs(tiers)
+
+
+@pytest.mark.parametrize("rest", ["absent", "last"])
+@pytest.mark.parametrize("lists", [5, 30, 120])
+def test_larger_catalogues(rest, lists):
+    rng = np.random.default_rng(lists)
+    rankings = []
+    for _ in range(lists):
+        places = rng.integers(0, 4, size=rng.integers(1, 9))
+        items = rng.choice(60, len(places), replace=False)
+        levels = [tuple(items[places == place].tolist()) for place in range(4)]
+        rankings.append([level for level in levels if level])
+    check_against_all_pairs(Tiers.from_rankings(rankings, items=60, rest=rest))
+
+
+def test_a_long_chain_of_nested_lists_over_the_rest():
+    n = 40
+    lists = [[tuple(range(size))] for size in range(1, n)]
+    found = check_against_all_pairs(Tiers.from_rankings(lists, items=n, rest="last"))
+    assert found.components.tolist() == list(range(n))
+    lists.append([n - 1])  # the last stands above all others once, and closes the circle
+    assert check_against_all_pairs(Tiers.from_rankings(lists, items=n, rest="last")).connected
+
+
+def subsets_that_may_rise(log_likelihood, n_items):
+    """Proper sets of items whose worths can be raised together for ever at no loss."""
+    start = torch.linspace(-0.4, 0.5, n_items, dtype=torch.float64)
+    free = []
+    for size in range(1, n_items):
+        for chosen in combinations(range(n_items), size):
+            raised = start.clone()
+            raised[list(chosen)] += 60.0
+            # An item outside that once stood above one inside costs about 60.
+            if log_likelihood(raised) > log_likelihood(start) - 20.0:
+                free.append(set(chosen))
+    return free
+
+
+@settings(max_examples=60)
+@given(catalogues(max_items=5, max_lists=4))
+def test_the_likelihood_has_a_maximum_iff_all_items_are_connected(tiers):
+    found = connectivity(tiers)
+    free = subsets_that_may_rise(lambda w: float(tr.log_prob(w, tiers).sum()), tiers.n_items)
+    assert found.connected == (not free)
+    for number in range(1, found.n_components):
+        assert set(np.flatnonzero(found.components < number).tolist()) in free
+
+
+@settings(max_examples=40)
+@given(catalogues(max_items=4, max_lists=4, rest=False))
+def test_a_likelihood_of_ties_has_a_maximum_iff_ties_connect_all_items(tiers):
+    found = connectivity(tiers, ties_connect=True)
+    free = subsets_that_may_rise(
+        lambda w: -float(davidson(w, tiers, reduction="sum")) if len(tiers) else 0.0, tiers.n_items
+    )
+    assert found.connected == (not free)
+
+
+def test_the_estimate_of_connected_items_is_finite_and_of_others_runs_away():
+    def fitted(rankings):
+        tiers = Tiers.from_rankings(rankings, items=3)
+
+        def loss(scores):
+            w = torch.tensor(scores, requires_grad=True)
+            value = -tr.log_prob(w, tiers).sum()
+            value.backward()
+            return value.item(), w.grad.numpy()
+
+        return minimize(loss, np.zeros(3), jac=True, method="BFGS", options={"gtol": 1e-9})
+
+    apart = [[0, (1, 2)], [(0, 1), 2], [1, 2]]  # 2 never stands above another
+    assert not connectivity(Tiers.from_rankings(apart, items=3)).connected
+    runaway = fitted(apart).x
+    assert runaway[2] < runaway[:2].min() - 10
+    together = [*apart, [2, 0]]
+    assert connectivity(Tiers.from_rankings(together, items=3)).connected
+    fit = fitted(together)
+    assert np.abs(fit.x - fit.x.mean()).max() < 3
+    assert np.abs(fit.jac).max() < 1e-6
+
+
+def test_named_items_come_back_by_name_and_unnamed_by_number():
+    rankings = [["ann", "bob"], ["bob", "ann"], ["cy", "ann"]]
+    found = connectivity(Tiers.from_rankings(rankings, items=["dee", "ann", "bob", "cy"]))
+    assert repr(found) == "Connectivity(4 items, 2 groups, 3 components)"
+    assert [found.group_items(g) for g in range(2)] == [("dee",), ("ann", "bob", "cy")]
+    assert [found.component_items(c) for c in range(3)] == [("dee",), ("cy",), ("ann", "bob")]
+    numbers = connectivity(Tiers.from_rankings([[2, 0]], items=3))
+    assert [numbers.component_items(c) for c in range(3)] == [(1,), (2,), (0,)]
+    with pytest.raises(ValueError, match="there is no component 3: they are 0 to 2"):
+        found.component_items(3)
+    with pytest.raises(ValueError, match="there is no group -1"):
+        found.group_items(-1)
+
+
+def test_a_list_of_one_tier_says_nothing_unless_ties_connect():
+    tiers = Tiers.from_rankings([[(0, 1, 2)]])
+    assert connectivity(tiers).n_groups == 3
+    assert connectivity(tiers, ties_connect=True).connected
+    # Nobody compared the items of the rest, even where ties connect.
+    over_rest = Tiers.from_rankings([[(0, 1)], []], items=4, rest="last")
+    assert connectivity(over_rest, ties_connect=True).components.tolist() == [0, 0, 1, 2]
+
+
+def test_a_list_of_the_whole_catalogue_has_no_rest():
+    tiers = Tiers.from_rankings([[0, 1, 2], [2, 0]], items=3, rest="last")
+    assert connectivity(tiers).connected
+
+
+@pytest.mark.parametrize("items", [0, 1])
+def test_catalogues_with_nothing_to_compare_are_connected(items):
+    found = connectivity(Tiers.from_rankings([], items=items))
+    assert found.connected
+    assert (found.n_groups, found.n_components) == (items, items)
+    assert "nothing to compare" in found.explain()
+
+
+def test_rows_of_labels_are_refused():
+    with pytest.raises(ValueError, match=r"rows of labels.*Tiers\.from_rankings"):
+        connectivity(Tiers.from_labels([1, 0]))
+
+
+def explained(rankings, limit=10, **options):
+    text = connectivity(Tiers.from_rankings(rankings, **options)).explain(limit)
+    return " ".join(text.split())
+
+
+def test_the_explanation_of_connected_items():
+    assert explained([["a", "b"], ["b", "a"]]) == (
+        "Comparisons lead from each of the 2 items to every other, in both directions."
+    )
+
+
+def test_the_explanation_names_groups_and_what_to_do():
+    text = explained(
+        [["a", "b"], ["b", "a"], ["c", "d", "e"], ["e", "d", "c"]], items=[*"abcde", "f"]
+    )
+    assert "determine the worths of all 6 items" in text
+    assert (
+        "2 groups of items that were never compared with each other, directly or through others: "
+        "{c, d, e}, {a, b}." in text
+    )
+    assert "- f was never compared with another item." in text
+    assert 'prior="gaussian" or prior="pseudo-item"' in text
+    assert text.endswith("leave items out, or fit each group by itself.")
+
+
+def test_the_explanation_names_winners_and_losers():
+    text = explained([["ann", "bob", "cy", "dee"], ["cy", "bob"], ["eve", "cy"], ["bob", "flo"]])
+    assert "- ann, eve stand above others and never below one: the likelihood has no" in text
+    assert "the worths would grow for ever" in text
+    assert "- dee, flo stand below others and never above one" in text
+    assert "- The others are connected with each other: {bob, cy}." in text
+    assert text.endswith("or fit each component by itself.")
+    assert "- ann stands above others" in explained([["ann", "bob", "cy"], ["cy", "bob"]])
+
+
+def test_the_explanation_says_which_set_stands_above_which():
+    circle = [["a", "b"], ["b", "a"], ["c", "d", "e"], ["e", "d", "c"], ["a", "e"]]
+    assert "{a, b} stand above {c, d, e} and never below one of them" in explained(circle)
+    longer = [*circle, ["e", "x"], ["x", "y"], ["y", "z"], ["z", "y"], ["w", "b"]]
+    assert (
+        "In this order of sets, no item ever stands above one of an earlier set: {a, b}, "
+        "{c, d, e}, x, {y, z}." in explained(longer)
+    )
+    assert "w stands above others" in explained(longer)
+    assert "earlier set: {a, b}, {c, d and 1 more} (the largest of 4)." in explained(longer, 2)
+
+
+def test_sets_that_never_meet_are_not_said_to_stand_above_each_other():
+    lists = [["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"], ["a", "low"], ["top", "low"]]
+    text = explained([*lists, ["top", "c"]])
+    assert "stand above {c, d}" not in text
+    assert "no item ever stands above one of an earlier set: {a, b}, {c, d}." in text
+
+
+def test_long_sets_are_shortened_with_counts():
+    pairs = [pair for i in range(0, 200, 2) for pair in ([i, i + 1], [i + 1, i])]
+    text = explained(pairs, limit=3, items=300)
+    assert "There are 100 groups" in text
+    assert "{0, 1}, {2, 3}, {4, 5} and 97 more." in text
+    assert "200, 201, 202 and 97 more were never compared with another item." in text
+    stars = [
+        one for i in range(0, 50, 5) for one in ([i, i + 1], [i, i + 2, i + 3], [i + 1, i + 4])
+    ]
+    assert "0, 5, 10 and 7 more stand above others" in explained(stars, limit=3)
+    chains = [[i, i + 1, i + 2, i + 3] for i in range(0, 40, 4)]
+    assert "There are such sets in 7 more groups." in explained(chains)
+    assert "No item was ever compared with another: 0, 1 and 5 more." in explained([], 2, items=7)
+
+
+def test_strange_names_do_not_break_the_text():
+    long = "x" * 100
+    text = explained([["", "two\nlines"], ["two\nlines", long]])
+    assert "'' stands above others" in text
+    assert f"{'x' * 37}... stands below" in text
+    with pytest.raises(ValueError, match="limit = 0"):
+        explained([["a", "b"]], limit=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rest", ["absent", "last"])
+def test_a_million_items_in_a_hundred_thousand_lists(rest):
+    rng = np.random.default_rng(3)
+    n, lists, length = 1_000_000, 100_000, 10
+    # Distinct items in each list: one of each tenth of the catalogue, in any order.
+    items = rng.integers(0, n // length, (lists, length)) * length + np.arange(length)
+    tiers = Tiers.from_rankings(rng.permuted(items, axis=1), items=n, rest=rest)
+    found = connectivity(tiers)
+    named = np.zeros(n, dtype=bool)
+    named[items] = True
+    if rest == "last":  # named items are above nearly all others; the unnamed never are
+        assert found.n_groups == 1
+        assert found.n_components == 1 + int((~named).sum())
+        assert (found.components[named] == 0).all()
+    else:
+        assert found.n_groups >= int((~named).sum()) + 1
+        assert np.array_equal(np.bincount(found.groups)[found.groups] == 1, ~named)

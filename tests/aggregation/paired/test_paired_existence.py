@@ -1,0 +1,184 @@
+"""PairedTies: teams, games that leave something open, and priors."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from paired_games import league, team_rows
+from tierrank.aggregation.paired import PairedTies
+from tierrank.data.rankings.games import Games
+
+each_model = pytest.mark.parametrize("model", ["davidson", "rao-kupper", "bradley-terry"])
+both_models = pytest.mark.parametrize("model", ["davidson", "rao-kupper"])
+
+
+# -- teams ----------------------------------------------------------------------------------
+
+
+@each_model
+def test_teams_tell_how_good_their_players_are(model):
+    rng = np.random.default_rng(9)
+    truth = np.array([0.8, 0.3, 0.0, -0.2, -0.9])
+    fitted = PairedTies(model).fit(team_rows(rng, model, w=truth))
+    found = fitted.log_worths_[[fitted.items_.index(player) for player in range(5)]]
+    errors = fitted.standard_errors_[[fitted.items_.index(player) for player in range(5)]]
+    assert (np.abs(found - truth) < 3.5 * errors).all()
+    assert errors.max() < 0.35
+
+
+def test_a_team_is_who_plays_in_it():
+    rng = np.random.default_rng(10)
+    rows = team_rows(rng, "davidson", games=300)
+    mixed = [
+        (
+            frozenset(a) if k % 3 else a[::-1],
+            b[0] if len(b) == 1 else b,
+            outcome,
+        )
+        for k, (a, b, outcome) in enumerate(rows)
+    ]
+    one, two = PairedTies().fit(rows), PairedTies().fit(mixed)
+    places = [two.items_.index(player) for player in one.items_]
+    np.testing.assert_allclose(two.log_worths_[places], one.log_worths_, atol=1e-8)
+    np.testing.assert_allclose(two.standard_errors_[places], one.standard_errors_, atol=1e-8)
+
+
+def test_teams_that_never_change_are_one_item():
+    """Two of a team that always play together: only their sum shows."""
+    rows = [(("a", "b"), "c", "first"), ("c", ("a", "b"), "first"), (("a", "b"), "c", "tie")] * 3
+    with pytest.raises(ValueError, match=r"do not determine a, b.*prior"):
+        PairedTies().fit(rows)
+    shared = PairedTies(prior="gaussian").fit(rows)
+    assert shared.log_worths_[0] == pytest.approx(shared.log_worths_[1])
+
+
+def test_a_player_who_adds_nothing_to_a_team_is_named():
+    """With b the team of a does worse than a alone, so the worth of b would be below nothing."""
+    alone = [("a", "c", 1)] * 8 + [("a", "c", -1)] * 4 + [("a", "c", 0)] * 3
+    helped = [(("a", "b"), "c", 1)] * 4 + [(("a", "b"), "c", -1)] * 8 + [(("a", "b"), "c", 0)] * 3
+    with pytest.raises(ValueError, match="do not determine b:"):
+        PairedTies().fit(alone + helped)
+    assert PairedTies(prior="gaussian").fit(alone + helped).converged_
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ((("a", "b"), ("b", "c"), 1), "game 0: 'b' plays on both sides"),
+        ((("a", "a"), "b", 1), "has a player twice"),
+        (((), "b", 1), "empty team"),
+        ((("a", "b"), ("b", "a"), 1), "plays on both sides"),
+    ],
+)
+def test_teams_that_make_no_sense_are_refused(row, message):
+    with pytest.raises(ValueError, match=message):
+        PairedTies().fit([row, ("a", "b", 0)])
+
+
+# -- when there is an estimate --------------------------------------------------------------
+
+
+def separated(games, items, *, ties, home):
+    """Whether some direction of the parameters never lowers the likelihood: a linear program.
+
+    Along it a win needs d ≥ τ, a tie |d| ≤ τ, τ ≥ 0 the direction of the tie parameter (0 without
+    one). The common shift of all log-worths is no such direction.
+    """
+    rows = []
+    for a, b, outcome in games:
+        d = np.zeros(items + 2)
+        d[a] += 1
+        d[b] -= 1
+        d[items + 1] = float(home)
+        threshold = np.zeros(items + 2)
+        threshold[items] = 1
+        if outcome:
+            rows.append(threshold - outcome * d)
+        else:
+            rows += [d - threshold, -d - threshold]
+    fixed, free = [(0, 0)], [(-1, 1)]
+    bounds = fixed + free * (items - 1) + ([(0, 1)] if ties else fixed) + (free if home else fixed)
+    for goal in np.vstack([np.eye(items + 2), -np.eye(items + 2)]):
+        found = linprog(goal, np.array(rows), np.zeros(len(rows)), bounds=bounds)
+        assert found.status == 0
+        if found.fun < -1e-7:
+            return True
+    return False
+
+
+@each_model
+@pytest.mark.parametrize("home", [False, True])
+def test_it_refuses_exactly_those_games_that_have_no_finite_estimate(model, home):
+    rng = np.random.default_rng(11)
+    seen = []
+    for _ in range(40):
+        items = int(rng.integers(2, 5))
+        rows = []
+        for _ in range(int(rng.integers(3, 14))):
+            a, b = rng.choice(items, size=2, replace=False).tolist()
+            rows.append(
+                (a, b, int(rng.choice([-1, 1] if model == "bradley-terry" else [-1, 0, 1])))
+            )
+        drawn = [outcome == 0 for *_, outcome in rows]
+        expected = separated(rows, items, ties=model != "bradley-terry", home=home)
+        expected |= model != "bradley-terry" and (all(drawn) or not any(drawn))
+        try:
+            fitted = PairedTies(model, home=home).fit(Games.from_rows(rows, names=range(items)))
+            assert fitted.converged_
+            seen.append(False)
+        except ValueError:
+            seen.append(True)
+        assert seen[-1] == expected, rows
+    assert 5 < sum(seen) < 38
+
+
+def test_who_always_wins_and_who_never_met_the_others_is_named():
+    with pytest.raises(ValueError, match="ann stands above others and never below"):
+        PairedTies("bradley-terry").fit([("ann", "bob", 1), ("bob", "cy", 1), ("cy", "bob", 1)])
+    apart = [("a", "b", 1), ("b", "a", 1), ("c", "d", 1), ("d", "c", 1)]
+    with pytest.raises(ValueError, match="never compared"):
+        PairedTies("bradley-terry").fit(apart)
+    fitted = PairedTies("bradley-terry", prior="gaussian:1.5").fit(apart[:3])
+    assert fitted.log_worths_[2] > 0 > fitted.log_worths_[3]
+
+
+def test_home_sides_that_always_win_are_told():
+    rows = [("a", "b", 1), ("b", "a", 1), ("b", "c", 1), ("c", "b", 1)]
+    with pytest.raises(ValueError, match=r"do not determine.* first side:"):
+        PairedTies("bradley-terry", home=True).fit(rows)
+
+
+@both_models
+def test_no_ties_or_nothing_but_ties_is_told(model):
+    with pytest.raises(ValueError, match=r"no game is a tie.*bradley-terry"):
+        PairedTies(model).fit([("a", "b", 1), ("b", "a", 1)])
+    with pytest.raises(ValueError, match="all games are ties"):
+        PairedTies(model, prior="gaussian").fit([("a", "b", 0), ("b", "c", 0)])
+
+
+@pytest.mark.parametrize("prior", ["gaussian:0.8", "pseudo-item:2"])
+def test_a_prior_shrinks_and_counts_fewer_parameters(prior):
+    rng = np.random.default_rng(12)
+    games = league(rng, "davidson", rng.normal(size=6), rounds=4)
+    free, shrunk = PairedTies().fit(games), PairedTies(prior=prior).fit(games)
+    assert np.ptp(shrunk.log_worths_) < np.ptp(free.log_worths_)
+    assert (shrunk.standard_errors_ < free.standard_errors_).all()
+    assert shrunk.log_likelihood_ < free.log_likelihood_
+    assert 1 < shrunk.n_parameters_ < free.n_parameters_ == 6
+    assert shrunk.log_worths_.mean() == pytest.approx(0, abs=1e-12)
+
+
+def test_a_pseudo_item_is_an_item():
+    rng = np.random.default_rng(13)
+    games = league(rng, "bradley-terry", rng.normal(size=4), rounds=4)
+    more = [(number, 4, outcome) for number in range(4) for outcome in (1, -1)]
+    extended = Games(
+        tuple(range(5)),
+        np.concatenate([games.first, [m[0] for m in more]]),
+        np.concatenate([games.second, [m[1] for m in more]]),
+        np.concatenate([games.outcome, [m[2] for m in more]]).astype(np.int8),
+        np.concatenate([games.weights, np.full(len(more), 0.7)]),
+    )
+    fitted = PairedTies("bradley-terry", prior="pseudo-item:0.7").fit(games)
+    w = PairedTies("bradley-terry").fit(extended).log_worths_[:4]
+    np.testing.assert_allclose(fitted.log_worths_, w - w.mean(), atol=1e-9)

@@ -1,0 +1,248 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import tierrank as tr
+from tierrank.aggregation.aggregator import Disconnected
+from tierrank.training import Progress
+from votes import central_hessian, drawn_rankings, log_likelihood, tiers_of
+
+
+def brute_force(rankings, items, weights=None):
+    """Maximum of the enumerated likelihood by scipy, and its second derivatives by differences."""
+
+    def loss(w):
+        return -log_likelihood(w - w.mean(), rankings, weights)
+
+    found = minimize(loss, np.zeros(items), method="BFGS", options={"gtol": 1e-7}).x
+    point = found - found.mean()
+    return point, central_hessian(loss, point)
+
+
+def test_estimates_and_standard_errors_with_ties_are_those_of_the_enumerated_likelihood():
+    _, rankings = drawn_rankings(0, 5, 40, 4, most_tied=3)
+    weights = np.random.default_rng(0).integers(1, 4, len(rankings))
+    point, hessian = brute_force(rankings, 5, weights)
+    fitted = tr.RankAggregator().fit(rankings, items=5, weights=weights)
+    np.testing.assert_allclose(fitted.log_worths_, point, atol=1e-5)
+    np.testing.assert_allclose(fitted.covariance(), np.linalg.pinv(hessian, 1e-6), atol=1e-4)
+    assert fitted.log_likelihood_ == pytest.approx(log_likelihood(point, rankings, weights))
+    assert fitted.aic_ == pytest.approx(2 * 4 - 2 * fitted.log_likelihood_)
+
+
+def test_two_items_have_the_estimate_one_can_write_down():
+    fitted = tr.RankAggregator().fit([["a", "b"], ["b", "a"]], weights=[30, 10])
+    assert fitted.worths_.tolist() == pytest.approx([0.75, 0.25])
+    assert fitted.predict_proba("a", "b") == pytest.approx(0.75)
+    # var(log-odds) = 1/30 + 1/10, and a centred log-worth is half of it
+    assert fitted.standard_errors_ == pytest.approx([np.sqrt(1 / 30 + 1 / 10) / 2] * 2)
+
+
+def test_how_often_a_list_was_seen_is_the_same_as_writing_it_so_often():
+    _, rankings = drawn_rankings(2, 6, 30, 4, most_tied=2)
+    weights = np.random.default_rng(3).integers(1, 4, 30)
+    often = [
+        ranking for ranking, times in zip(rankings, weights, strict=True) for _ in range(times)
+    ]
+    one, other = tr.RankAggregator().fit(rankings, items=6, weights=weights), tr.RankAggregator().fit(often, items=6)  # fmt: skip  # noqa: E501
+    np.testing.assert_allclose(one.log_worths_, other.log_worths_, atol=1e-12)
+    for kind in ("information", "sandwich"):
+        np.testing.assert_allclose(
+            one.covariance(kind=kind), other.covariance(kind=kind), atol=1e-12
+        )
+
+
+def test_the_sandwich_is_the_information_where_the_model_holds_and_lists_are_many():
+    _, rankings = drawn_rankings(4, 6, 20_000, 4, most_tied=2)
+    fitted = tr.RankAggregator().fit(rankings, items=6)
+    ratio = np.diag(fitted.covariance(kind="sandwich")) / np.diag(fitted.covariance())
+    np.testing.assert_allclose(ratio, 1, atol=0.06)
+
+
+def test_input_may_be_rankings_tiers_or_a_container():
+    _, rankings = drawn_rankings(5, 6, 40, 4, most_tied=2)
+    tiers = tiers_of(rankings, 6)
+    container = tr.data.Rankings(tiers, np.ones(len(tiers)))
+    fits = [tr.RankAggregator().fit(given) for given in (tiers, container)]
+    fits.append(tr.RankAggregator().fit(rankings, items=6))
+    for fitted in fits[1:]:
+        np.testing.assert_array_equal(fitted.log_worths_, fits[0].log_worths_)
+
+
+def test_names_go_with_their_worths_whatever_their_order():
+    _, rankings = drawn_rankings(6, 6, 60, 5, most_tied=2)
+    names = ["f", "e", "d", "c", "b", "a"]
+    named = [[tuple(names[i] for i in t) if isinstance(t, tuple) else names[t] for t in r]
+             for r in rankings]  # fmt: skip
+    plain = tr.RankAggregator().fit(rankings, items=6)
+    fitted = tr.RankAggregator().fit(named, items=sorted(names))
+    np.testing.assert_allclose(fitted.log_worths_, plain.log_worths_[::-1], atol=1e-10)
+    assert fitted.ranking() == [names[i] for i in plain.ranking()]
+
+
+def test_items_nobody_compared_are_named_and_no_number_is_made_up():
+    with pytest.raises(Disconnected, match="never compared") as caught:
+        tr.RankAggregator().fit([["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"]])
+    assert "{a, b}" in str(caught.value)
+    assert "prior" in str(caught.value)
+    assert caught.value.connectivity.n_groups == 2
+
+
+def test_an_item_that_always_wins_is_named():
+    with pytest.raises(Disconnected, match="ann"):
+        tr.RankAggregator().fit([["ann", "bob", "cy"], ["ann", "cy", "bob"]])
+
+
+def test_a_catalogue_item_that_no_list_names_has_no_worth_without_a_prior():
+    with pytest.raises(Disconnected, match="dee"):
+        tr.RankAggregator().fit([["a", "b"], ["b", "a"]], items=["a", "b", "dee"])
+    fitted = tr.RankAggregator(prior="gaussian").fit(
+        [["a", "b"], ["b", "a"]], items=["a", "b", "dee"]
+    )
+    assert fitted.log_worths_.tolist() == pytest.approx([0, 0, 0], abs=1e-12)
+    assert fitted.standard_errors_[2] > fitted.standard_errors_[0]
+
+
+@pytest.mark.parametrize("prior", ["gaussian:0.8", "pseudo-item:0.7"])
+def test_a_prior_gives_the_maximum_of_the_posterior(prior):
+    _, rankings = drawn_rankings(7, 5, 8, 4, most_tied=2)
+    size = float(prior.partition(":")[2])
+
+    def loss(w):
+        if prior.startswith("gaussian"):
+            extra = (w**2).sum() / (2 * size**2)
+        else:  # wins and losses against an item of log-worth 0
+            extra = size * (np.logaddexp(0, -w) + np.logaddexp(0, w)).sum()
+        return -log_likelihood(w, rankings) + extra
+
+    found = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-8}).x
+    fitted = tr.RankAggregator(prior=prior).fit(rankings, items=5)
+    np.testing.assert_allclose(fitted.log_worths_, found - found.mean(), atol=1e-5)
+    inverse = np.linalg.inv(central_hessian(loss, found))
+    centring = np.eye(5) - 1 / 5
+    np.testing.assert_allclose(fitted.covariance(), centring @ inverse @ centring, atol=1e-4)
+
+
+def test_a_pseudo_item_is_one_more_item_with_games_against_all():
+    rankings, ghost = [["a", "b", "c"], ["a", "c"]], "ghost"
+    games = [pair for item in "abc" for pair in ([item, ghost], [ghost, item])]
+    written = tr.RankAggregator().fit([*rankings, *games], weights=[1, 1] + [0.5] * 6)
+    fitted = tr.RankAggregator(prior="pseudo-item:0.5").fit(rankings)
+    written_worths = written.log_worths_[:3] - written.log_worths_[:3].mean()
+    np.testing.assert_allclose(fitted.log_worths_, written_worths, atol=1e-9)
+
+
+def test_a_rest_in_the_last_place_is_the_same_as_writing_it():
+    random = np.random.default_rng(8)
+    rankings = [random.permutation(6)[:3].tolist() for _ in range(40)]
+    written = [[*r, tuple(sorted(set(range(6)) - set(r)))] for r in rankings]
+    one = tr.RankAggregator().fit(rankings, items=6, rest="last")
+    other = tr.RankAggregator().fit(written, items=6)
+    np.testing.assert_allclose(one.log_worths_, other.log_worths_, atol=1e-10)
+    for kind in ("information", "sandwich"):
+        np.testing.assert_allclose(
+            one.covariance(kind=kind), other.covariance(kind=kind), atol=1e-10
+        )
+
+
+def test_other_objectives_are_the_minimum_of_their_loss():
+    _, rankings = drawn_rankings(9, 6, 60, 5, most_tied=3)
+    tiers = tiers_of(rankings, 6)
+    for name in ("pl-lb", "pl-efron", "pmop-fd", "listnet", "attrank", "ranknet", "p-listmle"):
+        fitted = tr.RankAggregator(name).fit(rankings, items=6)
+        loss = tr.losses.find(name).function
+        lowest = loss(fitted.log_worths_, tiers, reduction="sum")
+        for step in np.random.default_rng(0).normal(scale=1e-3, size=(20, 6)):
+            assert loss(fitted.log_worths_ + step, tiers, reduction="sum") >= lowest - 1e-9, name
+
+
+def test_listmle_with_broken_ties_is_the_fit_of_strict_lists():
+    _, rankings = drawn_rankings(10, 6, 60, 5, most_tied=3)
+    broken = tr.Tiers.from_rankings(rankings, items=6).break_ties()
+    one = tr.RankAggregator("listmle", objective_params={"ties": "input"}).fit(rankings, items=6)
+    np.testing.assert_allclose(
+        one.log_worths_, tr.RankAggregator().fit(broken).log_worths_, atol=1e-9
+    )
+
+
+def test_lists_seen_often_have_their_ties_broken_one_by_one():
+    options = {"objective_params": {"ties": "random"}, "random_state": 0}
+    fitted = tr.RankAggregator("listmle", **options).fit([[("a", "b"), "c"], ["c", ("a", "b")]],
+                                                         weights=[4000, 4000])  # fmt: skip
+    assert fitted.log_worths_[0] == pytest.approx(fitted.log_worths_[1], abs=0.1)
+
+
+def test_watch_sees_every_iteration():
+    seen: list[Progress] = []
+    _, rankings = drawn_rankings(11, 6, 60, 4)
+    fitted = tr.RankAggregator().fit(rankings, items=6, watch=seen.append)
+    assert [step.done for step in seen] == list(range(1, fitted.n_iter_ + 1))
+    assert len(fitted.objective_values_) == fitted.n_iter_ + 1
+
+
+def test_too_few_iterations_are_said():
+    _, rankings = drawn_rankings(12, 6, 60, 4)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        assert not tr.RankAggregator(max_iter=1).fit(rankings, items=6).converged_
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"objective": "pl-partitoin"}, "did you mean 'pl-partition'"),
+        ({"objective": "davidson"}, "PairedTies"),
+        ({"objective": "pmop-gibbs"}, "random"),
+        ({"prior": "laplace"}, "no prior"),
+        ({"prior": "gaussian:x"}, "not a number"),
+        ({"prior": "gaussian:-1"}, "above 0"),
+        ({"solver": "sgd"}, "solver"),
+        ({"uncertainty": "bayes"}, "uncertainty"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"objective": "ranknet", "solver": "newton"}, "lbfgs"),
+    ],
+)
+def test_wrong_settings_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        tr.RankAggregator(**options).fit([["a", "b"], ["b", "a"]])
+
+
+def test_lists_that_say_nothing_are_refused():
+    with pytest.raises(ValueError, match="no list says anything"):
+        tr.RankAggregator().fit([[("a", "b")]])
+
+
+def test_an_objective_that_is_no_likelihood_has_only_the_sandwich():
+    _, rankings = drawn_rankings(13, 5, 60, 4)
+    fitted = tr.RankAggregator("ranknet").fit(rankings, items=5)
+    assert fitted.log_likelihood_ is None
+    assert fitted.aic_ is None
+    with pytest.raises(ValueError, match="sandwich"):
+        _ = fitted.standard_errors_
+    assert np.isfinite(fitted.covariance(kind="sandwich")).all()
+    assert np.isnan(fitted.summary().standard_errors).all()
+
+
+def test_it_is_an_estimator_as_scikit_learn_has_them():
+    estimator = tr.RankAggregator("pl-lb", prior="gaussian:2")
+    assert clone(estimator).get_params() == estimator.get_params()
+    assert "pl-lb" in repr(estimator)
+
+
+def test_a_saved_fit_answers_the_same_questions(tmp_path):
+    _, rankings = drawn_rankings(14, 5, 60, 4, most_tied=2)
+    fitted = tr.RankAggregator(prior="gaussian:2").fit(rankings, items=5)
+    loaded = tr.load(tr.save(fitted, tmp_path / "model"))
+    assert str(loaded.summary()) == str(fitted.summary())
+    np.testing.assert_array_equal(
+        loaded.covariance(kind="sandwich"), fitted.covariance(kind="sandwich")
+    )
+    assert loaded.predict_proba(0, [1, 2], level=0.9) == fitted.predict_proba(0, [1, 2], level=0.9)
+    assert loaded.items_ == fitted.items_
+
+
+def test_names_that_json_does_not_keep_are_not_saved(tmp_path):
+    fitted = tr.RankAggregator().fit([[1.5, "b"], ["b", 1.5]])
+    with pytest.raises(ValueError, match="strings or integers"):
+        tr.save(fitted, tmp_path / "model")
