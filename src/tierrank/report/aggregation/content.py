@@ -1,0 +1,186 @@
+"""What the page of an aggregation shows: plain data, checked, that any model can fill."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class ItemRow:
+    """One item of the ranking; what was not computed is `None`."""
+
+    name: str
+    log_worth: float
+    worth: float
+    low: float | None = None  # of the interval of the log-worth; may be infinite
+    high: float | None = None
+    standard_error: float | None = None
+    tier: int | None = None  # 1 is the best
+    expected_rank: float | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+    top_k: float | None = None  # probability of a place among the first k
+
+    def __post_init__(self) -> None:
+        where = f"the row of item {self.name!r}"
+        for name in ("log_worth", "worth", "expected_rank"):
+            _finite(getattr(self, name), f"{name} of {where}")
+        _probability(self.worth, f"worth of {where}")
+        _probability(self.top_k, f"top_k of {where}")
+        if (self.low is None) != (self.high is None):
+            raise ValueError(f"{where} has one end of an interval: give both low and high, or none")
+        if self.low is not None and self.high is not None and not (
+            self.low <= self.log_worth <= self.high
+        ):  # fmt: skip
+            raise ValueError(
+                f"{where} has an interval from {self.low} to {self.high} that does not hold its "
+                f"log-worth, {self.log_worth}"
+            )
+        if self.standard_error is not None and not self.standard_error >= 0:
+            raise ValueError(f"standard_error of {where} is {self.standard_error}: give 0 or more")
+        if (self.rank_low is None) != (self.rank_high is None):
+            raise ValueError(f"{where} has one end of an interval of ranks: give both, or none")
+        if self.tier is not None and self.tier < 1:
+            raise ValueError(f"tier of {where} is {self.tier}: the best tier is number 1")
+
+
+@dataclass(frozen=True)
+class ConnectivityFacts:
+    """What was compared with what."""
+
+    items: int
+    lists: int
+    distinct_lists: int
+    total_weight: float
+    lists_without_information: int
+    groups: int  # sets of items that were never compared with each other
+    components: int  # strongly connected ones
+    strongly_connected: bool
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class ConvergenceFacts:
+    """How the fit went."""
+
+    solver: str
+    iterations: int
+    seconds: float
+    converged: bool
+    stopped_by: str
+    history: Sequence[float] = ()  # values of the objective, which is minimised
+    gradient_norm: float | None = None
+    log_likelihood: float | None = None
+    aic: float | None = None
+
+    def __post_init__(self) -> None:
+        for step, value in enumerate(self.history):
+            _finite(value, f"value {step} of the objective's history")
+
+
+@dataclass(frozen=True, eq=False)
+class AggregationPage:
+    """All that `page_html` shows.
+
+    Parameters
+    ----------
+    title, subtitle
+        what was ranked; where it comes from
+    rows
+        the items, best first
+    connectivity, convergence
+        of the data; of the fit
+    level
+        of all intervals, between 0 and 1
+    top_k
+        the k of the rows' `top_k`
+    scale
+        what the axis of the ranking is
+    pairwise
+        [n, n] P(row i above row j) for the first n rows
+    cut_probabilities
+        [rows − 1] probability that a row and the next stand in different tiers
+    tier_criterion
+        how the tiers were found, in a sentence
+    settings, notes
+        what was asked for; what a reader should know
+    """
+
+    title: str
+    rows: tuple[ItemRow, ...]
+    connectivity: ConnectivityFacts
+    convergence: ConvergenceFacts
+    subtitle: str = ""
+    level: float = 0.95
+    top_k: int | None = None
+    scale: str = "log-worth (0 is the average item)"
+    pairwise: npt.NDArray[np.floating[Any]] | None = None
+    cut_probabilities: Sequence[float] | None = None
+    tier_criterion: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            raise ValueError("a page needs at least one row")
+        if not 0 < self.level < 1:
+            raise ValueError(f"level is {self.level}: give a number between 0 and 1, such as 0.95")
+        for place, (above, below) in enumerate(
+            zip(self.rows[:-1], self.rows[1:], strict=True), start=1
+        ):
+            if above.log_worth < below.log_worth:
+                raise ValueError(
+                    f"row {place} ({above.name!r}) has a smaller log-worth than row {place + 1} "
+                    f"({below.name!r}): give the rows best first"
+                )
+        self._check_tiers()
+        self._check_pairs()
+        if self.top_k is None and any(row.top_k is not None for row in self.rows):
+            raise ValueError("rows have a top_k, and the page does not say what k is: give top_k")
+
+    @property
+    def tiers(self) -> int:
+        """How many tiers there are; 0 where nobody looked for them."""
+        return len({row.tier for row in self.rows if row.tier is not None})
+
+    def _check_tiers(self) -> None:
+        tiers = [row.tier for row in self.rows if row.tier is not None]
+        if tiers and len(tiers) != len(self.rows):
+            raise ValueError("some rows have a tier and some do not: give all of them one, or none")
+        if tiers != sorted(tiers):
+            raise ValueError("tiers go back up along the rows: tier 1 is the best and comes first")
+        if self.cut_probabilities is not None:
+            if len(self.cut_probabilities) != len(self.rows) - 1:
+                raise ValueError(
+                    f"{len(self.cut_probabilities)} cut_probabilities for {len(self.rows)} rows: "
+                    "there is one between each row and the next"
+                )
+            for place, value in enumerate(self.cut_probabilities, start=1):
+                _probability(float(value), f"cut probability below row {place}")
+
+    def _check_pairs(self) -> None:
+        if self.pairwise is None:
+            return
+        shape = self.pairwise.shape
+        if len(shape) != 2 or shape[0] != shape[1] or not 1 <= shape[0] <= len(self.rows):
+            raise ValueError(
+                f"pairwise has the shape {list(shape)}: give [n, n], n at most {len(self.rows)}"
+            )
+        if not ((self.pairwise >= 0) & (self.pairwise <= 1)).all():
+            raise ValueError("pairwise holds something that is no probability between 0 and 1")
+
+
+def _finite(value: float | None, what: str) -> None:
+    if value is not None and not math.isfinite(value):
+        raise ValueError(f"{what} is {value}: give a finite number")
+
+
+def _probability(value: float | None, what: str) -> None:
+    if value is not None and not -1e-9 <= value <= 1 + 1e-9:  # rounding is not a mistake
+        raise ValueError(f"{what} is {value}: give a probability between 0 and 1")

@@ -1,0 +1,61 @@
+"""Pages of aggregations, for tests of the report."""
+
+import numpy as np
+
+from tierrank.report.aggregation import (
+    AggregationPage,
+    ConnectivityFacts,
+    ConvergenceFacts,
+    ItemRow,
+)
+
+
+def made_page(items=12, *, names=None, intervals=True, tiers=True, pairs=True, **changes):
+    """A page of items with falling log-worths, as a fit would fill it."""
+    rng = np.random.default_rng(items)
+    scores = np.sort(rng.normal(size=items))[::-1]
+    scores -= scores.mean()
+    errors = rng.uniform(0.1, 0.25, size=items)
+    worths = np.exp(scores) / np.exp(scores).sum()
+    above = 1 / (1 + np.exp(scores[None, :] - scores[:, None]))
+    cuts = 1 - np.exp(-((np.diff(scores) / 0.1) ** 2))
+    tier = 1 + np.concatenate([[0], np.cumsum(cuts > 0.5)])
+    rows = [
+        ItemRow(
+            name=names[item] if names else f"item {item + 1}",
+            log_worth=float(scores[item]),
+            worth=float(worths[item]),
+            expected_rank=float(0.5 + above[:, item].sum()),
+            top_k=float(worths[item]),
+            tier=int(tier[item]) if tiers else None,
+            **interval(scores[item], errors[item], item + 1, items) if intervals else {},
+        )
+        for item in range(items)
+    ]
+    shown = min(items, 30)
+    content = {
+        "title": "Trees",
+        "subtitle": "trees.toc",
+        "rows": tuple(rows),
+        "top_k": 1,
+        "pairwise": above[:shown, :shown] if pairs else None,
+        "cut_probabilities": cuts if tiers else None,
+        "tier_criterion": "The most probable cuts." if tiers else None,
+        "connectivity": ConnectivityFacts(items, 40, 30, 40.0, 2, 1, 1, True),
+        "convergence": ConvergenceFacts(
+            "Newton", 4, 0.02, True, "gradient", (90.5, 60.25, 55.0, 54.5), 1e-11, -54.5, 131.0
+        ),
+        "settings": {"objective": "pl-partition", "prior": "none"},
+        "notes": ("Two lists compare nothing.",),
+    }
+    return AggregationPage(**(content | changes))
+
+
+def interval(score, error, rank, items):
+    return {
+        "low": float(score - 2 * error),
+        "high": float(score + 2 * error),
+        "standard_error": float(error),
+        "rank_low": max(1, rank - 2),
+        "rank_high": min(items, rank + 2),
+    }
