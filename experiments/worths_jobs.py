@@ -1,0 +1,155 @@
+"""Many small computations, one by one or in several processes; what is done is not done again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from command import Progress
+
+from tierrank.storage import replace_file
+
+Cell = Mapping[str, Any]  # what to compute: all that decides about the result, as JSON takes it
+Result = Mapping[str, Any]
+Perform = Callable[[Cell], Result]  # a function of a module, for processes to find
+
+ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+KILLED = "a process was killed; if memory ran out, give fewer --jobs"
+
+
+class Store:
+    """Finished results in a folder, a JSON file each, named by what was computed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "cells"
+
+    def path(self, cell: Cell) -> Path:
+        """Where the result of a cell is."""
+        text = json.dumps(cell, sort_keys=True, ensure_ascii=False)
+        words = re.sub(r"[^a-z0-9]+", "-", title(cell).lower()).strip("-")
+        return self.folder / f"{words}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+
+    def read(self, cell: Cell) -> Result | None:
+        """What was computed before; None if it was not."""
+        path = self.path(cell)
+        if not path.exists():
+            return None
+        try:
+            return dict(json.loads(path.read_text())["result"])
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{path} is no result of this program: remove it") from None
+
+    def write(self, cell: Cell, result: Result) -> None:
+        """Keep a result, whole or not at all."""
+        text = json.dumps({"cell": cell, "result": result}, indent=1, ensure_ascii=False)
+        replace_file(self.path(cell), f"{text}\n".encode())
+
+
+def title(cell: Cell) -> str:
+    """For those who wait for it: names as they are, and numbers with their names."""
+    parts = (
+        value if isinstance(value, str) else f"{name} {value:,}"
+        for name, value in cell.items()
+        if isinstance(value, int | str)
+    )
+    return ", ".join(parts)
+
+
+def run_cells(cells: Iterable[Cell], perform: Perform, store: Store, jobs: int = 1) -> list[Result]:
+    """Compute what is not kept yet, and give all results, in the order of the cells.
+
+    A cell that fails does not keep the others from being computed; then the failures are raised.
+    """
+    if jobs < 1:
+        raise ValueError(f"--jobs is how many run at once, 1 or more, not {jobs}")
+    asked = list(cells)
+    known = {i: store.read(cell) for i, cell in enumerate(asked)}
+    todo = [i for i, result in known.items() if result is None]
+    failures: list[str] = []
+    with Progress(len(asked)) as progress:
+        if len(todo) < len(asked):
+            progress.done = len(asked) - len(todo) - 1
+            progress.step("done before")
+        work = _one_by_one if jobs == 1 or len(todo) < 2 else _in_processes
+        try:
+            for i, result in work([(i, asked[i]) for i in todo], perform, jobs):
+                if isinstance(result, ValueError):
+                    failures.append(f"{title(asked[i])}: {result}")
+                    progress.step(failures[-1])
+                    continue
+                store.write(asked[i], result)
+                known[i] = result
+                progress.step(title(asked[i]))
+        except KeyboardInterrupt:
+            print(f"\nStopped. What is done is in {store.folder}; the same command goes on.")
+            raise SystemExit(130) from None
+    if failures:
+        raise ValueError("\n".join(["these failed:", *failures]))
+    return [result for result in known.values() if result is not None]
+
+
+Numbered = Sequence[tuple[int, Cell]]
+Outcomes = Iterator[tuple[int, Result | ValueError]]
+
+
+def _one_by_one(todo: Numbered, perform: Perform, jobs: int) -> Outcomes:
+    for i, cell in todo:
+        try:
+            yield i, perform(cell)
+        except ValueError as error:
+            yield i, error
+
+
+def _in_processes(todo: Numbered, perform: Perform, jobs: int) -> Outcomes:
+    """As they come to an end."""
+    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
+    pool = ProcessPoolExecutor(
+        min(jobs, len(todo)), mp_context=context, initializer=torch.set_num_threads, initargs=(1,)
+    )
+    waiting, running = deque(todo), dict[Future[Result], int]()
+    try:
+        while waiting or running:
+            # no more than there are processes, for what is handed out cannot be taken back
+            while waiting and len(running) < jobs:
+                i, cell = waiting.popleft()
+                try:
+                    with one_thread():
+                        running[pool.submit(perform, cell)] = i
+                except BrokenProcessPool:
+                    yield i, ValueError(KILLED)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                i = running.pop(future)
+                try:
+                    yield i, future.result()
+                except ValueError as error:
+                    yield i, error
+                except BrokenProcessPool:
+                    yield i, ValueError(KILLED)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Environment variables that libraries look at when they are loaded."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
