@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tierrank.losses.kinds import STOCHASTIC
 from tierrank.losses.modules import Objective
 from tierrank.losses.registry import find
 from tierrank.tiers import Tiers
+from tierrank.tiers.rest import with_rest_written
 
 # They give each pair's order a probability, so the estimate is finite only where everybody can
 # be reached from everybody by wins. The others are bounded, or pull scores together themselves.
@@ -21,6 +23,8 @@ NEED_CONNECTION = frozenset(
     {"pl-partition", "pl-topk", "listmle", "p-listmle", "pl-lb", "pl-efron", "pmop-fd",
      "pmop-exact", "ranknet"}
 )  # fmt: skip
+# numbers of lists × items up to which a rest is written out: the kernels for small ties then do
+MOST_WRITTEN = 5_000_000
 PAIRED_TIES = {"rao-kupper": "alpha", "davidson": "beta"}
 
 
@@ -83,6 +87,8 @@ def terms_of(
     objective = objective_of(name, params)
     if not is_exact(name, params):
         return [Smooth(lists.tiers, lists.counts, objective)]
+    if lists.tiers.rest and len(lists.tiers) * lists.n_items <= MOST_WRITTEN:
+        lists = replace(lists, tiers=with_rest_written(lists.tiers))
     upper, last = largest_ties(lists.tiers)
     strict, small = np.maximum(upper, last) <= 1, upper <= LARGEST
     terms: list[ListTerm] = []

@@ -12,9 +12,10 @@ import numpy as np
 from tierrank.data.rankings.container import FloatArray, Rankings
 from tierrank.data.rankings.preflib.checks import DATA_TYPES, DataType, type_fault, type_of
 from tierrank.data.rankings.preflib.header import TEXTS, distinct_names, is_known, split_line
-from tierrank.data.rankings.preflib.merging import distinct_orders, with_rest_written
 from tierrank.data.rankings.preflib.orders import IntArray
 from tierrank.tiers import Tiers
+from tierrank.tiers.distinct import equal_lists
+from tierrank.tiers.rest import with_rest_written
 
 _LARGEST_COUNT = 10**15
 
@@ -152,8 +153,9 @@ class PrefLib:
                 "alternatives apart by their names. Rename them."
             )
         tiers = replace(with_rest_written(rankings.tiers.to("cpu")), names=names, keys=None)
-        merged = distinct_orders(Rankings(tiers, _whole(rankings.weights)))
-        tiers = merged.tiers
+        first, which = equal_lists(tiers)
+        counts = np.bincount(which, weights=_whole(rankings.weights)).astype(np.int64)
+        tiers = tiers[first]
         if data_type == "cat":
             per_list = np.diff(tiers.list_offsets.numpy())
             starts = np.repeat(tiers.list_offsets.numpy()[:-1], per_list)
@@ -161,7 +163,7 @@ class PrefLib:
         fields.setdefault("modification_type", "original")
         return cls(
             orders=tiers,
-            counts=merged.weights.astype(np.int64),
+            counts=counts,
             data_type=type_of(tiers) if data_type is None else data_type,
             alternative_names=names,
             categories=tuple(categories),
