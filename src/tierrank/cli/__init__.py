@@ -1,14 +1,26 @@
 """The command line: parse, call, print.
 
-`app` is the command, and each module named like a command holds it; `extreme` holds those for huge
-label sets. What they share: `estimators` makes rankers from options, `inputs` reads data for them,
-`progress` shows how a fit goes on, `messages` says what went wrong.
+`app` is the command, and each module named like a command holds it; `aggregation` holds those on
+rankings, `extreme` those for huge label sets. What they share: `estimators` makes rankers from
+options, `inputs` reads data for them, `progress` shows how a fit goes on, `messages` says what went
+wrong.
 """
 
-from tierrank.cli import compare, demo, evaluate, export, extreme, objectives, predict, train
+from tierrank.cli import (
+    aggregation,
+    compare,
+    demo,
+    evaluate,
+    export,
+    extreme,
+    objectives,
+    predict,
+    train,
+)
 from tierrank.cli.app import app, main
 
 __all__ = [
+    "aggregation",
     "app",
     "compare",
     "demo",

@@ -7,7 +7,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-COMMANDS = ("train", "predict", "evaluate", "compare", "export", "extreme", "objectives", "demo")
+COMMANDS = (
+    "train", "predict", "evaluate", "compare", "export", "aggregate", "simulate", "extreme",
+    "objectives", "demo",
+)  # fmt: skip
 
 
 class InOrder(TyperGroup):

@@ -129,9 +129,7 @@ def test_games_have_a_page_too(games, model):
     assert page.convergence.seconds == 0.5
     ties, home = parameters(fitted, 0.95)
     assert home.estimate == fitted.home_advantage_
-    assert home.high - home.estimate == pytest.approx(
-        norm.ppf(0.975) * fitted.home_standard_error_
-    )
+    assert home.high - home.estimate == pytest.approx(norm.ppf(0.975) * fitted.home_standard_error_)
     assert page.settings[ties.name].startswith(f"{ties.estimate:.4f}, from")
     page_html(page)
 

@@ -35,6 +35,7 @@ from tierrank.plackett_luce.kernels.integral import (
 
 SOURCES = digest([Path(__file__), *Path(elementary.__file__).parent.glob("*.py")])
 jit = partial(compiled, sources=SOURCES, nogil=True, error_model="numpy")
+SUMS = elementary.ELEMENTWISE | {"reassoc"}  # lets LLVM vectorise a sum
 
 announce(__file__, SOURCES, "compiling the fit of lists with ties: takes ten seconds, this once")
 
@@ -48,6 +49,15 @@ def sums_below(worth, items, tier_offsets, list_offsets, below):
             below[j] = total
             for p in range(tier_offsets[j], tier_offsets[j + 1]):
                 total += worth[items[p]]
+
+
+@partial(compiled, sources=SOURCES, nogil=True, error_model="numpy", fastmath=SUMS)
+def covariance(weight, one, mean, other, other_mean):
+    """E[(one − mean) (other − mean)] over the nodes."""
+    total = 0.0
+    for k in range(len(weight)):
+        total += weight[k] * ((one[k] - mean) * (other[k] - other_mean))
+    return total
 
 
 @jit
@@ -92,14 +102,8 @@ def tiers(
             if wanted:
                 for a in range(size):
                     for b in range(a):
-                        both = 0.0
-                        for k in range(len(points)):
-                            both += weight[k] * (r[a, k] - own[a]) * (r[b, k] - own[b])
-                        out[a, b] = both
-                        out[b, a] = both
-                    spread = 0.0
-                    for k in range(len(points)):
-                        spread += weight[k] * (r[a, k] - own[a]) ** 2
+                        out[a, b] = out[b, a] = covariance(weight, r[a], own[a], r[b], own[b])
+                    spread = covariance(weight, r[a], own[a], r[a], own[a])
                     out[a, a] = own_bend(weight, strength[a], y, r, a) + spread
 
 

@@ -1,0 +1,248 @@
+"""From a fitted `RankAggregator` or `PairedTies` to the plain data that its page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tierrank.aggregation.connectivity import Connectivity, connectivity
+from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
+from tierrank.aggregation.paired import PairedTies
+from tierrank.aggregation.places import (
+    expected_ranks,
+    pairwise_probabilities,
+    top_k_probabilities,
+)
+from tierrank.aggregation.terms.priors import prior_from
+from tierrank.report.aggregation.content import (
+    AggregationPage,
+    ConnectivityFacts,
+    ConvergenceFacts,
+    ItemRow,
+)
+from tierrank.report.aggregation.pair_matrix import MOST_ITEMS as MOST_PAIRED
+from tierrank.report.aggregation.sureness import Sureness, sureness
+
+if TYPE_CHECKING:
+    from tierrank.aggregation.aggregator import RankAggregator
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Parameter(NamedTuple):
+    """A parameter beside the worths, such as that of ties, with its interval."""
+
+    name: str
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+
+
+def page_of(
+    fitted: RankAggregator | PairedTies,
+    *,
+    title: str,
+    subtitle: str = "",
+    data: Any = None,
+    level: float = 0.95,
+    top_k: int | None = None,
+    tiers: bool = True,
+    shown: int = 50,
+    seconds: float | None = None,
+    settings: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+    seed: int = 0,
+) -> AggregationPage:
+    """Fill a page from a fit: intervals, tiers, ranks, pairs, data, convergence.
+
+    What the fit has no standard errors for, or what takes too long at its size, is left out, and
+    a note says so.
+
+    Parameters
+    ----------
+    fitted
+        a fitted `RankAggregator` or `PairedTies`
+    title, subtitle
+        what was ranked; where it comes from
+    data
+        what was fitted. `RankAggregator` knows its lists; `PairedTies`, and a model that was
+        loaded, need them here.
+    level
+        of all intervals
+    top_k
+        also compute the probability of a place among the first k, for `RankAggregator`
+    tiers
+        whether to cut the ranking into tiers
+    shown
+        how many items have intervals if there are more than 5,000
+    seconds
+        that the fit took, if it does not say so itself
+    settings, notes
+        further lines for the section on settings
+    seed
+        of the draws that intervals of ranks rest on
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> votes = [["ann", ("bob", "cy")], ["bob", "ann", "cy"], ["cy", ("ann", "bob")]]
+    >>> fitted = tr.RankAggregator().fit(votes, weights=[5, 3, 2])
+    >>> page = page_of(fitted, title="A vote")
+    >>> [row.name for row in page.rows], page.connectivity.lists, page.tiers
+    (['ann', 'bob', 'cy'], 10, 1)
+    """
+    lists, found = _compared(fitted, data)
+    sure = sureness(fitted, level=level, tiers=tiers, shown=shown, seed=seed)
+    own = dict(settings or {})
+    for each in parameters(fitted, level):
+        own[each.name] = f"{each.estimate:.4f}, from {each.low:.4f} to {each.high:.4f}"
+    return AggregationPage(
+        title=title,
+        subtitle=subtitle,
+        rows=_rows(fitted, sure, level, top_k),
+        connectivity=_data_facts(lists, found, fitted),
+        convergence=_fit_facts(fitted, seconds),
+        level=level,
+        top_k=top_k,
+        pairwise=_pairs(fitted, sure.order[:MOST_PAIRED]),
+        cut_probabilities=None if sure.cut is None else sure.cut.cut_probabilities.tolist(),
+        tier_criterion=None if sure.cut is None else sure.cut.criterion,
+        settings={**_own_settings(fitted), **own},
+        notes=(*notes, *sure.notes),
+    )
+
+
+def parameters(fitted: RankAggregator | PairedTies, level: float) -> list[Parameter]:
+    """What was estimated beside the worths: of ties, on the log scale, and of the first side."""
+    if not isinstance(fitted, PairedTies):
+        return []
+    return [Parameter(*each) for each in fitted.summary(level).parameters]
+
+
+def _rows(
+    fitted: RankAggregator | PairedTies, sure: Sureness, level: float, top_k: int | None
+) -> tuple[ItemRow, ...]:
+    from scipy.special import ndtri
+
+    if top_k is not None and isinstance(fitted, PairedTies):
+        raise ValueError(
+            f"{fitted.model} is a model of games and says nothing of the first {top_k} of a "
+            "ranking: leave top_k out, or fit a RankAggregator"
+        )
+    w = fitted.log_worths_
+    margin = float(ndtri((1 + level) / 2)) * sure.errors
+    columns: dict[str, Any] = {
+        "log_worth": w,
+        "worth": fitted.worths_,
+        "low": w - margin,
+        "high": w + margin,
+        "standard_error": sure.errors,
+    }
+    if sure.cut is not None:
+        columns["tier"] = sure.cut.tier_of + 1
+    if sure.ranks is not None:
+        columns["rank_low"], columns["rank_high"] = sure.ranks.T
+    if not isinstance(fitted, PairedTies):
+        columns["expected_rank"] = expected_ranks(w)
+    if top_k is not None:
+        columns["top_k"] = top_k_probabilities(w, min(top_k, len(w)))
+    by_place = [_without_nan(column[sure.order]) for column in columns.values()]
+    return tuple(
+        ItemRow(str(fitted.items_[code]), **dict(zip(columns, values, strict=True)))
+        for code, *values in zip(sure.order.tolist(), *by_place, strict=True)
+    )
+
+
+def _without_nan(values: npt.NDArray[Any]) -> list[Any]:
+    """Plain numbers, and None for NaN."""
+    return [None if value != value else value for value in values.tolist()]
+
+
+def _pairs(fitted: RankAggregator | PairedTies, codes: Any) -> FloatArray:
+    """[n, n] P(row above column) of some items; of games, in those that somebody wins."""
+    if not isinstance(fitted, PairedTies):
+        return pairwise_probabilities(fitted.log_worths_, codes)
+    names = [fitted.items_[code] for code in codes]
+    size = len(names)
+    wins, _, losses = fitted.predict_proba(
+        [name for name in names for _ in names], names * size, neutral=True
+    )
+    return np.asarray(wins / (wins + losses)).reshape(size, size)
+
+
+def _compared(fitted: RankAggregator | PairedTies, data: Any) -> tuple[CountedLists, Connectivity]:
+    """The lists that were fitted, and what they connect."""
+    if isinstance(fitted, PairedTies):
+        if data is None:
+            raise ValueError("PairedTies does not keep its games: give them as data=")
+        tiers, weights = weighted_lists(data)
+        games = distinct(tiers, weights, ties_speak=True)
+        return games, connectivity(games.tiers, ties_connect=True)
+    lists = fitted.lists_
+    if data is not None:
+        lists = distinct(*weighted_lists(data))
+    elif len(lists.tiers):
+        return lists, fitted.connectivity_
+    else:
+        raise ValueError("a loaded model has its worths but not its lists: give them as data=")
+    return lists, connectivity(lists.tiers)
+
+
+def _data_facts(
+    lists: CountedLists, found: Connectivity, fitted: RankAggregator | PairedTies
+) -> ConnectivityFacts:
+    said = found.explain().replace("\n  ", " ")  # the browser folds lines itself
+    if not found.connected:
+        said = said.partition("\nWhat to do:")[0]
+        if fitted.prior is not None:
+            said += "\nWhat the lists leave open, the prior decides."
+    whole = lists.total.is_integer() and lists.silent.is_integer()
+    return ConnectivityFacts(
+        items=found.n_items,
+        # People say how many votes there are, not how many lines they take.
+        lists=int(lists.total) if whole else lists.seen,
+        distinct_lists=len(lists.tiers),
+        total_weight=lists.total,
+        lists_without_information=round(lists.silent),
+        groups=found.n_groups,
+        components=found.n_components,
+        strongly_connected=found.connected,
+        text=said,
+    )
+
+
+def _fit_facts(fitted: RankAggregator | PairedTies, seconds: float | None) -> ConvergenceFacts:
+    games = isinstance(fitted, PairedTies)
+    stopped = "tolerance" if fitted.converged_ else "max_iter"
+    return ConvergenceFacts(
+        solver="newton" if games else fitted.solver_,
+        iterations=fitted.n_iter_,
+        seconds=getattr(fitted, "seconds_", 0.0) if seconds is None else seconds,
+        converged=fitted.converged_,
+        stopped_by=stopped if games else fitted.stopped_by_,
+        history=() if games else fitted.objective_values_,
+        gradient_norm=None if games else fitted.gradient_norm_,
+        log_likelihood=fitted.log_likelihood_,
+        aic=fitted.aic_,
+    )
+
+
+def _own_settings(fitted: RankAggregator | PairedTies) -> dict[str, str]:
+    prior = prior_from(fitted.prior)
+    about = {"prior": "none" if prior is None else str(prior), "uncertainty": fitted.uncertainty}
+    if not isinstance(fitted, PairedTies):
+        options = ", ".join(f"{k}={v}" for k, v in (fitted.objective_params or {}).items())
+        name = fitted.objective
+        return {"model": f"{name} ({options})" if options else name, **about}
+    own = {"model": fitted.model, **about}
+    if fitted.model != "bradley-terry":
+        own["who stands above whom"] = "in games that somebody wins"
+    if fitted.ties is not None:
+        own["ties"] = fitted.ties
+    if fitted.home:
+        own["home"] = "the first side has an advantage"
+    return own

@@ -1,0 +1,223 @@
+"""`tierrank aggregate`: from a file to a ranking with intervals, and what it refuses."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+import tierrank as tr
+from tierrank.cli.progress import FitDisplay
+from tierrank.data import Rankings, write_rankings
+from votes import drawn_rankings
+
+FILES = ("votes.csv", "votes.tsv.gz", "votes.parquet", "votes.jsonl", "votes.toi")
+
+
+@pytest.fixture(scope="module")
+def rankings():
+    _, found = drawn_rankings(seed=5, items=7, lists=200, length=4, most_tied=2)
+    named = [
+        [tuple(f"item {i}" for i in tier) if isinstance(tier, tuple) else f"item {tier}"
+         for tier in ranking]
+        for ranking in found
+    ]  # fmt: skip
+    return Rankings.from_rankings(named)
+
+
+@pytest.fixture
+def votes(rankings, tmp_path):
+    write_rankings(rankings, tmp_path / "votes.csv")
+    return tmp_path / "votes.csv"
+
+
+@pytest.fixture
+def games(tmp_path):
+    random = np.random.default_rng(1)
+    lines = ["left,right,winner"]
+    for _ in range(400):
+        one, two = random.permutation(4)[:2].tolist()
+        lead = two - one + 0.8 + 2 * random.logistic()
+        lines.append(f"p{one},p{two}," + ("tie" if abs(lead) < 1 else "left" if lead > 0 else
+                                          "right"))  # fmt: skip
+    path = tmp_path / "games.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def records(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def numbers(rows, name):
+    return np.array([float(row[name]) for row in rows])
+
+
+# -- what it says -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_gives_the_worths_that_python_gives(run, rankings, tmp_path, name):
+    write_rankings(rankings, tmp_path / name)
+    ran = run("aggregate", tmp_path / name, "--csv", "-")
+    assert ran.code == 0, ran.text
+    rows = records(ran.out)
+    fitted = tr.RankAggregator().fit(rankings)
+    assert [row["item"] for row in rows] == fitted.ranking()
+    order = np.argsort(-fitted.log_worths_)
+    np.testing.assert_allclose(numbers(rows, "log_worth"), fitted.log_worths_[order], atol=1e-9)
+    np.testing.assert_allclose(
+        numbers(rows, "standard_error"), fitted.standard_errors_[order], rtol=1e-6
+    )
+    np.testing.assert_allclose(numbers(rows, "high"), fitted.intervals().high[order], rtol=1e-6)
+    assert numbers(rows, "worth").sum() == pytest.approx(1)
+    assert [int(row["rank"]) for row in rows] == list(range(1, 8))
+
+
+def test_the_table_is_read_in_80_columns_and_says_what_was_fitted(run, votes, rankings):
+    ran = run("aggregate", votes, "--top-k", 2, columns=80)
+    assert ran.code == 0
+    assert ran.err == ""
+    lines = ran.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["rank", "item", "log-worth", "95%", "interval", "worth", "tier",
+                                "ranks", "top", "2"]  # fmt: skip
+    fitted = tr.RankAggregator().fit(rankings)
+    best = fitted.ranking()[0]
+    assert lines[2].split()[:3] == ["1", *best.split()]
+    assert f"{fitted.top_k_proba(2).max():.1%}" in lines[2]
+    assert f"log-likelihood {fitted.log_likelihood_:.2f}, AIC {fitted.aic_:.2f}" in ran.text
+    assert f"7 items; 200 lists, {len(fitted.lists_.tiers)} different pl-partition" in ran.text
+    assert "converged" in ran.text
+    assert "the most probable cuts of the ranking" in ran.text
+
+
+def test_long_names_fold_and_a_terminal_is_safe_from_them(run, tmp_path):
+    long, nasty = "a very long name " * 8, "red\x1b[31m [bold]x[/] \u202eback"
+    path = tmp_path / "votes.jsonl"
+    lines = [[long, nasty, "c"], [nasty, "c", long], ["c", long, nasty]]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ran = run("aggregate", path, columns=80)
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "\x1b" not in ran.out
+    assert "\u202e" not in ran.out
+    assert "[bold]x[/]" in ran.text
+
+
+def test_of_many_items_the_first_are_shown(run, tmp_path):
+    _, found = drawn_rankings(seed=1, items=60, lists=900, length=6, most_tied=2)
+    write_rankings(Rankings.from_rankings(found), tmp_path / "votes.jsonl")
+    ran = run("aggregate", tmp_path / "votes.jsonl")
+    assert len([line for line in ran.out.splitlines() if " to " in line]) == 50
+    assert "and 10 more; --top and --csv show them" in ran.text
+    assert "more; --top" not in run("aggregate", tmp_path / "votes.jsonl", "--top", 60).text
+
+
+def test_json_has_all_there_is(run, votes, rankings, tmp_path):
+    ran = run("aggregate", votes, "--json", tmp_path / "new" / "fit.json", "--level", 0.9)
+    assert ran.code == 0
+    assert "rank item log-worth 90% interval" in ran.text  # the table is there too
+    found = json.loads((tmp_path / "new" / "fit.json").read_text())
+    fitted = tr.RankAggregator().fit(rankings)
+    assert found["fit"]["log_likelihood"] == pytest.approx(fitted.log_likelihood_)
+    assert found["data"]["lists"] == 200
+    assert found["level"] == 0.9
+    assert [row["item"] for row in found["results"]] == fitted.ranking()
+    assert "most probable" in found["tier_criterion"]
+    cuts = [row["cut_below"] for row in found["results"]]
+    np.testing.assert_allclose(cuts[:-1], fitted.tiers().cut_probabilities, atol=1e-6)
+    assert cuts[-1] is None
+    piped = run("aggregate", votes, "--json", "-", "--level", 0.9)
+    assert json.loads(piped.out)["results"] == found["results"]
+
+
+def test_a_saved_model_is_the_fit(run, votes, rankings, tmp_path):
+    assert run("aggregate", votes, "--save", tmp_path / "model").code == 0
+    loaded = tr.load(tmp_path / "model")
+    assert loaded.ranking() == tr.RankAggregator().fit(rankings).ranking()
+    assert loaded.standard_errors_.shape == (7,)
+
+
+# -- models -------------------------------------------------------------------------------------
+
+
+def test_ties_of_two_are_counted_and_the_model_that_uses_them_is_named(run, games):
+    tied = games.read_text().count(",tie")
+    ran = run("aggregate", games)
+    assert ran.code == 0
+    assert f"Note: {tied} of 400 games are ties." in ran.text
+    assert "--model davidson" in ran.err
+    assert f"{tied} are one tie and say nothing" in ran.out
+    assert "Note" not in ran.out
+    assert "Note" not in run("aggregate", games, "--model", "davidson").text
+
+
+@pytest.mark.parametrize("model", ["davidson", "rao-kupper", "bradley-terry"])
+def test_models_of_games_give_what_python_gives(run, games, model, tmp_path):
+    more = ["--ties", "half"] if model == "bradley-terry" else []
+    ran = run("aggregate", games, "--model", model, "--home", *more,
+              "--json", tmp_path / "fit.json")  # fmt: skip
+    assert ran.code == 0, ran.text
+    found = json.loads((tmp_path / "fit.json").read_text())
+    ties = "half" if more else None
+    fitted = tr.PairedTies(model, home=True, ties=ties).fit(tr.data.read_games(games))
+    by_name = dict(zip(fitted.items_, fitted.log_worths_, strict=True))
+    for row in found["results"]:
+        assert row["log_worth"] == pytest.approx(by_name[row["item"]])
+    assert found["parameters"][-1]["estimate"] == pytest.approx(fitted.home_advantage_)
+    assert f"first side: {fitted.home_advantage_:.4f}, 95% interval" in ran.text
+
+
+def test_any_objective_can_be_the_model(run, votes, rankings):
+    for name, params in {"pl-lb": {}, "pl-topk:k=2": {"k": 2}}.items():
+        ran = run("aggregate", votes, "--model", name, "--csv", "-", "--no-tiers")
+        fitted = tr.RankAggregator(name.partition(":")[0], objective_params=params).fit(rankings)
+        expected = np.sort(fitted.log_worths_)[::-1]
+        rows = records(ran.out)
+        np.testing.assert_allclose(numbers(rows, "log_worth"), expected, atol=1e-8)
+        assert {row["tier"] for row in rows} == {""}
+
+
+def test_without_standard_errors_a_note_says_what_to_do(run, votes):
+    ran = run("aggregate", votes, "--model", "ranknet")
+    assert ran.code == 0
+    assert "use --uncertainty sandwich" in ran.text
+    assert "interval" not in ran.out
+    assert "95% interval" in run(
+        "aggregate", votes, "--model", "ranknet", "--uncertainty", "sandwich"
+    ).text  # fmt: skip
+
+
+def test_a_fit_that_does_not_end_is_noted_in_the_words_of_the_command(run, votes):
+    ran = run("aggregate", votes, "--max-iter", 1)
+    assert ran.code == 0
+    assert "raise --max-iter, or give a prior, for instance --prior gaussian" in ran.text
+    assert "not converged, stopped by max_iter" in ran.text
+
+
+def test_the_rest_counts_as_last_if_asked(run, tmp_path):
+    path = tmp_path / "votes.toi"
+    votes = [["a", "b"], ["b", "c"], ["c", "a"], ["a"]]
+    write_rankings(Rankings.from_rankings(votes, items=["a", "b", "c", "d"]), path)
+    refused = run("aggregate", path)
+    assert refused.code == 1
+    assert "d was never compared with another item" in refused.text
+    ran = run("aggregate", path, "--rest", "last", "--prior", "pseudo-item", "--csv", "-")
+    assert ran.code == 0
+    assert records(ran.out)[-1]["item"] == "d"
+
+
+# -- Ctrl-C ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("look", [1, 2])
+def test_ctrl_c_leaves_nothing_half_written(run, votes, tmp_path, ctrl_c_when, look):
+    ctrl_c_when(FitDisplay)(look)
+    out = tmp_path / "out"
+    ran = run("aggregate", votes, "--out", out / "report.html", "--json", out / "fit.json",
+              "--save", out / "model")  # fmt: skip
+    assert ran.code == 130
+    assert ran.text.strip() == "Stopped."
+    assert list(out.iterdir()) == []

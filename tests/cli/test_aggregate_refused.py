@@ -1,0 +1,112 @@
+"""What `tierrank aggregate` refuses: with the file, the line, and the option that helps."""
+
+import pytest
+
+from tierrank.cli.aggregation.wording import spelled
+
+
+def test_what_is_not_connected_is_explained_with_the_options_of_the_command(run, tmp_path):
+    path = tmp_path / "votes.jsonl"
+    path.write_text('["ann", "bob"]\n["bob", "cy"]\n["cy", "bob"]\n')
+    ran = run("aggregate", path)
+    assert ran.code == 1
+    assert "ann stands above others and never below one" in ran.text
+    assert "choose a prior (--prior gaussian or --prior pseudo-item)" in ran.text
+    assert ran.out == ""
+    assert run("aggregate", path, "--prior", "gaussian:2").code == 0
+    games = tmp_path / "games.csv"
+    games.write_text("a,b,winner\nx,y,x\ny,z,z\ny,z,tie\n")
+    ran = run("aggregate", games, "--model", "davidson")
+    assert ran.code == 1
+    assert "--prior gaussian" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("list,item,rank\n1,a,1\n", ["--rank", "place"], "line 1: there is no column 'place' (for"),
+        ("list,item,place\n1,a,1\n", [], "pass --rank or --score with the name"),
+        ("list,item,rank\n1,a,1\n1,b,DNF\n", [], "line 3: the rank is 'DNF'"),
+        ("list,item,rank\n1,a,1\n1,b,DNF\n", [], "--missing-rank DNF=last"),
+        ("list,item,rank\n1,a,1\n1,a,2\n", [], "pass --twice best"),
+        ("a,b,winner\nx,y,x\nx,y,nobody\n", [], "line 3: the winner is 'nobody'"),
+        ("a,b,winner\nx,y,x\nx,y,nobody\n", [], "words for a tie with --tie-word"),
+        ("a,b,score\nx,y,1\n", [], "pass --winner, or --first-score and --second-score, or "
+         "--first-wins and --second-wins and --tied"),
+        ("a;b;winner\nx;y;x\n", [], 'pass --separator ";"'),
+        ("a,b,winner\nx,y,x\n", ["--item", "a", "--winner", "w"], "leave one of them out"),
+        ("a,b,winner\nx,y,x\n", ["--rest", "last"], "a game has two sides"),
+        ("a,b,winner\nx,y,tie\ny,x,x\nx,y,x\n", ["--model", "bradley-terry"], "--ties half"),
+        ("a,b,winner\nx,y,x\ny,x,y\n", ["--model", "davidson"], "use --model bradley-terry"),
+        ("list,item,rank\n1,a,1\n1,b,2\n1,c,2\n", ["--model", "davidson"], "--model pl-partition"),
+        ("list,item,rank\n1,a,1\n1,b,2\n", ["--model", "davidson", "--home"], "a row a game"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_table_is_said_with_its_line_and_the_options(
+    run, tmp_path, content, arguments, message
+):
+    path = tmp_path / "data.csv"
+    path.write_text(content)
+    ran = run("aggregate", path, *arguments)
+    assert ran.code == 1
+    assert message in ran.text
+    assert ran.text.startswith(f"Error: {path}")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("bad.jsonl", '["a", "b"]\n["a", "a"]\n', 'line 2: item "a" is in the ranking twice'),
+        ("bad.soc", "# ALTERNATIVE NAME 1: a\n1: 1,2\n", "line 2: there is no alternative 2"),
+        ("bad.txt", "1\n", "or give --format"),
+        ("absent.csv", None, "absent.csv: No such file or directory"),
+    ],
+)
+def test_malformed_files_are_refused(run, tmp_path, name, content, message):
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    ran = run("aggregate", path)
+    assert ran.code == 1
+    assert message in ran.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--model", "davidsen"], 1, "Did you mean davidson?"),
+        (["--model", "pl-topk:q=3"], 1, "--model pl-topk:q=3: PLTopK has no option 'q'"),
+        (["--model", "davidson", "--solver", "lbfgs"], 1, "--solver: davidson has one"),
+        (["--model", "davidson", "--top-k", "2"], 1, "--top-k: davidson is a model of games"),
+        (["--home"], 1, "--home is for davidson"),
+        (["--ties", "half"], 1, "--ties is for davidson"),
+        (["--prior", "gausian"], 1, "there is no prior 'gausian': it is none, one of gaussian"),
+        (["--uncertainty", "none"], 1, '--uncertainty is "information" or "sandwich"'),
+        (["--rest", "first"], 1, "--rest is absent or last"),
+        (["--format", "xls"], 1, "--format is one of auto, preflib"),
+        (["--missing-rank", "gone"], 1, "--missing-rank is error, drop or last"),
+        (["--missing-rank", "DNF=gone"], 1, "write WORD=drop or WORD=last"),
+        (["--first-wins", "w"], 1, "give both of --first-wins and --second-wins"),
+        (["--level", "95"], 2, "between 0 and 1, as in --level 0.95"),
+        (["--out", "report.pdf"], 2, "the report is a .html file"),
+        (["--json", "-", "--csv", "-"], 2, "would both write to standard output"),
+        (["--json", "x.html", "--out", "x.html"], 2, "would write the same file"),
+        (["--csv", "/dev/null/x.csv"], 2, "nothing can be written there"),
+        (["--top", "0"], 2, "Invalid value for '--top'"),
+    ],
+)
+def test_wrong_options_are_explained_before_anything_is_read(run, arguments, code, message):
+    ran = run("aggregate", "absent.csv", *arguments)
+    assert ran.code == code
+    assert message in ran.text
+
+
+def test_messages_of_the_library_get_the_words_of_the_command():
+    assert spelled('use prior="gaussian" or "pseudo-item"') == (
+        "use --prior gaussian or pseudo-item"
+    )
+    assert spelled("pass missing_rank='drop', or missing_rank={'DNF': 'last'}") == (
+        "pass --missing-rank drop, or --missing-rank DNF=last"
+    )
+    assert spelled("raise max_iter\nor \x1b[2J") == "raise --max-iter\nor \ufffd[2J"
+    assert spelled("the rank is 3, as said = so") == "the rank is 3, as said = so"
