@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from queue import Empty
 from typing import Any
 
@@ -16,8 +11,7 @@ import torch
 from command import Progress
 from extreme_data import DataSet, Source
 from extreme_fits import Done, Fit, Store, perform
-
-ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+from processes import CONTEXT, in_processes
 
 
 def run_fits(
@@ -55,8 +49,6 @@ def run_fits(
     return [done for done in known.values() if done is not None]
 
 
-KILLED = "a process was killed; if memory ran out, give fewer --jobs"
-
 Result = Done | ValueError
 Numbered = Sequence[tuple[int, Fit]]
 
@@ -75,58 +67,15 @@ def _one_by_one(
 def _in_processes(
     todo: Numbered, source: Source, data: DataSet, store: Store, jobs: int, progress: Progress
 ) -> Iterable[tuple[int, Result]]:
-    """As they come to an end."""
-    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
-    queue = context.Queue()
-    pool = ProcessPoolExecutor(
-        min(jobs, len(todo)),
-        mp_context=context,
-        initializer=_begin,
-        initargs=(source, store, queue),
-    )
-    waiting, running = deque(todo), dict[Future[Done], int]()
-    try:
-        while waiting or running:
-            # no more than there are processes, for what is handed out cannot be taken back
-            while waiting and len(running) < jobs:
-                i, fit = waiting.popleft()
-                try:
-                    with _one_thread():
-                        running[pool.submit(_perform, fit)] = i
-                except BrokenProcessPool:
-                    yield i, ValueError(KILLED)
-            ended, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
-            with suppress(Empty):
-                while True:
-                    progress.say(queue.get_nowait())
-            for future in ended:
-                yield running.pop(future), _result(future)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    queue = CONTEXT.Queue()
 
+    def tell() -> None:
+        with suppress(Empty):
+            while True:
+                progress.say(queue.get_nowait())
 
-def _result(future: Future[Done]) -> Result:
-    try:
-        return future.result()
-    except ValueError as error:
-        return error
-    except BrokenProcessPool:
-        return ValueError(KILLED)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Environment variables that libraries look at when they are loaded."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    start = (source, store, queue)
+    return in_processes(todo, _perform, jobs, begin=_begin, arguments=start, meanwhile=tell)
 
 
 _worker: dict[str, Any] = {}

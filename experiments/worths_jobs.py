@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from command import Progress
+from processes import in_processes
 
 from tierrank.storage import replace_file
 
 Cell = Mapping[str, Any]  # what to compute: all that decides about the result, as JSON takes it
 Result = Mapping[str, Any]
 Perform = Callable[[Cell], Result]  # a function of a module, for processes to find
-
-ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-KILLED = "a process was killed; if memory ran out, give fewer --jobs"
 
 
 class Store:
@@ -81,7 +72,7 @@ def run_cells(cells: Iterable[Cell], perform: Perform, store: Store, jobs: int =
         if len(todo) < len(asked):
             progress.done = len(asked) - len(todo) - 1
             progress.step("done before")
-        work = _one_by_one if jobs == 1 or len(todo) < 2 else _in_processes
+        work = _one_by_one if jobs == 1 or len(todo) < 2 else in_processes
         try:
             for i, result in work([(i, asked[i]) for i in todo], perform, jobs):
                 if isinstance(result, ValueError):
@@ -109,47 +100,3 @@ def _one_by_one(todo: Numbered, perform: Perform, jobs: int) -> Outcomes:
             yield i, perform(cell)
         except ValueError as error:
             yield i, error
-
-
-def _in_processes(todo: Numbered, perform: Perform, jobs: int) -> Outcomes:
-    """As they come to an end."""
-    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads
-    pool = ProcessPoolExecutor(
-        min(jobs, len(todo)), mp_context=context, initializer=torch.set_num_threads, initargs=(1,)
-    )
-    waiting, running = deque(todo), dict[Future[Result], int]()
-    try:
-        while waiting or running:
-            # no more than there are processes, for what is handed out cannot be taken back
-            while waiting and len(running) < jobs:
-                i, cell = waiting.popleft()
-                try:
-                    with one_thread():
-                        running[pool.submit(perform, cell)] = i
-                except BrokenProcessPool:
-                    yield i, ValueError(KILLED)
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                i = running.pop(future)
-                try:
-                    yield i, future.result()
-                except ValueError as error:
-                    yield i, error
-                except BrokenProcessPool:
-                    yield i, ValueError(KILLED)
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Environment variables that libraries look at when they are loaded."""
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
