@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_FLAGS ?=
-BENCH ?= likelihood objectives reading boosted neural extreme
+BENCH ?= likelihood objectives reading boosted neural extreme aggregation
 BENCH_FLAGS ?=
 
 BIN := $(VENV)/bin

@@ -147,3 +147,13 @@ def test_the_rest_is_kept_by_json_lines_and_written_out_by_preflib(tmp_path):
     assert read_jsonl_rankings(tmp_path / "v.jsonl").tiers == tiers
     write_rankings(rankings, tmp_path / "v.toc")
     assert _lists(read_rankings(tmp_path / "v.toc")) == [["b", ("a", "c")], [("a", "b", "c")]]
+
+
+def test_a_table_of_winners_and_losers_becomes_ordered_partitions(tmp_path):
+    file = tmp_path / "tastings.csv"
+    file.write_text("list,winner,loser\n1,a,b\n1,a,c\n2,c,a\n2,b,a\n")
+    assert read_rankings(file).tiers.to_rankings() == [["a", ("b", "c")], [("b", "c"), "a"]]
+    other = tmp_path / "judged.csv"
+    other.write_text("judge,better,worse\nkim,a,b\nlee,b,a\n")
+    found = read_rankings(other, list="judge", winner="better", loser="worse")
+    assert found.tiers.to_rankings() == [["a", "b"], ["b", "a"]]

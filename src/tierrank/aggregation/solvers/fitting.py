@@ -22,6 +22,7 @@ SOLVERS = ("auto", "newton", "lbfgs", "adagrad")
 # method makes some hundred passes, of up to some seconds each at this size; below it, it is
 # quicker than AdaGrad to any accuracy, at a million items too.
 LARGE = 50_000_000
+LONGEST = 1.0  # about how far a log-worth goes in a step of Newton's method by its own slope
 
 
 def check_solver(solver: Any) -> None:
@@ -79,8 +80,9 @@ def minimise(
     whole: Term = Sum(parts if prior is None else [*parts, prior])
     if solver == "newton":
         return newton.minimise(
-            whole, start, centred=prior is None, max_iter=max_iter, iterated=iterated
-        )
+            whole, start, centred=prior is None, weight=float(lists.counts.sum()),
+            longest=LONGEST, max_iter=max_iter, iterated=iterated,
+        )  # fmt: skip
     if solver == "adagrad":
         return adagrad.minimise(
             whole, lists, objective, prior, start, steps=steps, seed=seed, iterated=iterated

@@ -13,9 +13,12 @@ from tierrank.aggregation.terms.parts import Bend, Term
 # Twice the improvement that a step still promises, in nats; its root is the distance in standard
 # errors. The step is taken all the same, and squares what is left.
 NEAR = 1e-16
-TRUSTED = 1e-8  # the same, where whole steps are safe, and values too coarse to compare
+TRUSTED = 1e-8  # the same, where whole steps are safe
+ROUNDING = 1e-15  # of values, relative to the weight of all lists: closer ones are not compared
+FAR = 0.01  # a step this long that promises next to nothing is on its way to infinity
 LOOSEST, TIGHTEST = 0.3, 1e-3  # how exactly a step is solved for: residual relative to gradient
 MOST_PRODUCTS = 1000  # of a step
+TINIEST = 1e-300
 SUFFICIENT = 1e-4  # part of the promised improvement that a step must keep
 
 
@@ -30,7 +33,8 @@ class Descent:
     values
         what was minimised, at the start and after every iteration
     stopped_by
-        "tolerance", "rounding" (no step improves the value), "max_iter" or "patience"
+        "tolerance"; "rounding", as near as numbers allow; "max_iter"; "patience"; "no minimum",
+        the scores run away; or "no step", none improves the value
     gradient_norm
         largest slope at the end
     """
@@ -56,6 +60,8 @@ def minimise(
     start: FloatArray,
     *,
     centred: bool = True,
+    weight: float = 1.0,
+    longest: float = np.inf,
     max_iter: int = 100,
     iterated: Callable[[int, float], None] | None = None,
 ) -> Descent:
@@ -69,6 +75,11 @@ def minimise(
         [items] where to begin
     centred
         whether steps have mean 0: lists alone say nothing about a constant added to all scores
+    weight
+        of all lists: the scale of the term
+    longest
+        about how far a score may go in a step by its own slope. Chances level off within a few
+        units of a log-worth, and beyond that second derivatives tell nothing.
     max_iter
         most steps; with a finite minimum, about ten are taken
     iterated
@@ -77,32 +88,65 @@ def minimise(
     scores = start.copy()
     value, gradient = term.value_and_gradient(scores)
     descent = Descent(scores, [value])
-    last_promised = np.inf
+    near = NEAR * min(weight, 1.0)
+    trusted = max(TRUSTED * min(weight, 1.0), ROUNDING * weight)
+    first_size, last_promised = 0.0, np.inf
     for number in range(1, max_iter + 1):
         if centred:
             gradient = gradient - gradient.mean()
         size = float(np.linalg.norm(gradient))
-        tightness = min(LOOSEST, max(TIGHTEST, np.sqrt(size / max(len(scores), 1))))
-        step = -solve(term.at(scores), gradient, tightness, centred=centred)[0]
+        first_size = max(first_size, size)
+        tightness = min(LOOSEST, max(TIGHTEST, np.sqrt(size / max(first_size, TINIEST))))
+        bend = held_back(term.at(scores), gradient, longest)
+        step = -solve(bend, gradient, tightness, centred=centred)[0]
         promised = -float(gradient @ step)
-        if promised <= TRUSTED and promised > last_promised / 4:
-            descent.stopped_by = "rounding"  # each step should square it
+        far = float(np.abs(step).max(initial=0)) > FAR
+        if promised <= trusted and promised > last_promised / 4:  # each step should square it
+            descent.stopped_by = "no step" if far else "rounding"
             break
         last_promised = promised
-        found = _shortened(term, scores, value, step, promised)
+        found = _shortened(term, scores, value, step, promised, trusted=promised <= trusted)
         if found is None:
-            descent.stopped_by = "rounding"
+            descent.stopped_by = "no step"
             break
         scores, value, gradient = found
         descent.values.append(value)
         if iterated is not None:
             iterated(number, value)
-        if promised <= NEAR:
-            descent.stopped_by = "tolerance"
+        if promised <= near:
+            descent.stopped_by = "no minimum" if far else "tolerance"
             break
     descent.scores = scores
     descent.gradient_norm = float(np.abs(gradient).max(initial=0))
     return descent
+
+
+class HeldBack:
+    """Second derivatives, more on the diagonal where a score's slope would carry it too far."""
+
+    def __init__(self, bend: Bend, more: FloatArray, diagonal: FloatArray) -> None:
+        self._bend, self._more, self._diagonal = bend, more, diagonal
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        return self._bend.product(vector) + self._more * vector
+
+    def diagonal(self) -> FloatArray:
+        return self._diagonal
+
+    def matrix(self) -> FloatArray:
+        return self._bend.matrix() + np.diag(self._more)
+
+
+def held_back(bend: Bend, gradient: FloatArray, longest: float) -> Bend:
+    """At least |slope| / longest on the diagonal; near a minimum, what is there already."""
+    diagonal = bend.diagonal()
+    if diagonal is None:
+        return bend
+    least = np.abs(gradient) / longest
+    if (least <= diagonal).all():
+        return bend
+    raised = np.maximum(diagonal, least)
+    return HeldBack(bend, raised - diagonal, raised)
 
 
 def solve(
@@ -121,7 +165,7 @@ def solve(
     diagonal = bend.diagonal()
     scale = np.ones_like(right)
     if diagonal is not None:
-        scale = 1 / np.maximum(diagonal, max(1e-12 * float(diagonal.max(initial=0)), 1e-300))
+        scale = 1 / np.maximum(diagonal, max(1e-12 * float(diagonal.max(initial=0)), TINIEST))
 
     def projected(vector: FloatArray) -> FloatArray:
         return vector - vector.mean() if centred else vector
@@ -149,10 +193,15 @@ def solve(
 
 
 def _shortened(
-    term: Term, scores: FloatArray, value: float, step: FloatArray, promised: float
+    term: Term,
+    scores: FloatArray,
+    value: float,
+    step: FloatArray,
+    promised: float,
+    *,
+    trusted: bool,
 ) -> tuple[FloatArray, float, FloatArray] | None:
     """The step, or half of it, or a quarter, …: the first that improves the value enough."""
-    trusted = promised <= TRUSTED
     for halvings in range(40):
         share = 0.5**halvings
         moved = scores + share * step

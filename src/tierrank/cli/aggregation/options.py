@@ -79,6 +79,11 @@ FirstScore = Annotated[
 SecondScore = Annotated[
     str | None, _column(_GAMES, "And the second's.", "away_score, second_score")
 ]
+Loser = Annotated[
+    str | None,
+    _column(_GAMES, "Of preferences: over whom the winner was preferred, in the list of --list.",
+            "loser"),
+]  # fmt: skip
 FirstWins = Annotated[str | None, _column(_GAMES, "Or how often the first side won.", "wins_first")]
 SecondWins = Annotated[str | None, _column(_GAMES, "And how often the second did.", "wins_second")]
 Tied = Annotated[str | None, _column(_GAMES, "And how often they tied.", "ties")]

@@ -19,8 +19,10 @@ class Columns:
     ----------
     items, games
         options of `read_long_rankings` and of `read_games`, by their names there
+    preferences
+        options that only `read_preferences` has
     both
-        options that both have
+        options that all of them have
     format
         "auto", or that of the file
     rest
@@ -29,6 +31,7 @@ class Columns:
 
     items: Mapping[str, Any]
     games: Mapping[str, Any]
+    preferences: Mapping[str, Any]
     both: Mapping[str, Any]
     format: str = "auto"
     rest: str | None = None
@@ -56,10 +59,13 @@ def read(path: Path, how: Columns) -> Rankings | Games:
     except DataFileError as error:
         raise ValueError(str(error).replace("the format when you read", "--format")) from None
     if kind in ("preflib", "jsonl"):
-        if how.items or how.games or how.both:
-            given = ", ".join(_spelt(name) for name in {**how.items, **how.games, **how.both})
+        named = {**how.items, **how.games, **how.preferences, **how.both}
+        if named:
+            given = ", ".join(_spelt(name) for name in named)
             raise DataFileError(path, None, f"{given}: that is for tables alone, leave it out.")
         return _with_rest(read_rankings(path, format=kind), how.rest)
+    if _has_preferences(path, kind, how):
+        return _with_rest(_read_preferences(path, kind, how), how.rest)
     if how.items and how.games:
         one, two = (_spelt(next(iter(part))) for part in (how.items, how.games))
         raise DataFileError(
@@ -99,6 +105,38 @@ def missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:
             )
         found[word] = action
     return found
+
+
+def _has_preferences(path: Path, kind: Any, how: Columns) -> bool:
+    """Whether a row of the table says who was preferred to whom."""
+    from tierrank.data.rankings.columns import open_table
+
+    if how.preferences:
+        return True
+    if how.items or set(how.games) - {"winner"}:
+        return False
+    with open_table(path, kind, how.both.get("separator")) as table:
+        return table.has(how.games.get("winner", "winner"), "loser")
+
+
+def _read_preferences(path: Path, kind: Any, how: Columns) -> Rankings:
+    from tierrank.data import read_rankings
+    from tierrank.data.files import DataFileError
+
+    others = [
+        *set(how.items) - {"list"},
+        *set(how.games) - {"winner"},
+        *set(how.both) - {"separator"},
+    ]
+    if others or len(how.items.get("list", "1")) > 1:
+        wrong = ", ".join(map(_spelt, sorted(others))) or "more than one --list"
+        raise DataFileError(
+            path, None,
+            f"a row is a preference here, with --list, --winner and --loser: leave out {wrong}.",
+        )  # fmt: skip
+    named = {"list": how.items["list"][0]} if "list" in how.items else {}
+    chosen = {"loser": "loser", **how.preferences, **how.games, **named, **how.both}
+    return read_rankings(path, format=kind, **chosen)
 
 
 def _look(path: Path, kind: Any, how: Columns) -> tuple[bool, bool]:

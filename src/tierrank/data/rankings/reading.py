@@ -14,6 +14,7 @@ from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankin
 from tierrank.data.rankings.long_tables import read_long_rankings
 from tierrank.data.rankings.long_writer import write_long_rankings
 from tierrank.data.rankings.pair_tables import read_games
+from tierrank.data.rankings.preferences import read_preferences
 from tierrank.data.rankings.preflib import PrefLib, read_preflib, write_preflib
 from tierrank.data.rankings.preflib.checks import SUFFIXES as PREFLIB_TYPES
 from tierrank.data.tables.reader import TableFormat
@@ -44,14 +45,15 @@ def read_rankings(
     first: str | None = None,
     second: str | None = None,
     winner: str | None = None,
+    loser: str | None = None,
     **options: Any,
 ) -> Rankings:
     """Read a file of rankings, in whatever format its name says.
 
     .soc, .soi, .toc, .toi and .cat are PrefLib's (`read_preflib`); .jsonl and .ndjson JSON lines
     (`read_jsonl_rankings`); .csv, .tsv and .parquet tables, either with a row an item of a list
-    (`read_long_rankings`) or with a row a game of two sides (`read_games`); .gz, .xz and .bz2 are
-    looked through.
+    (`read_long_rankings`), with a row a game of two sides (`read_games`), or with a row a
+    preference (`read_preferences`); .gz, .xz and .bz2 are looked through.
 
     Parameters
     ----------
@@ -62,8 +64,11 @@ def read_rankings(
     list, item, rank, score
         columns of a table with a row an item
     first, second, winner
-        columns of a table with a row a game. If no column of either kind is given, a table that
-        has those called `list` and `item` has a row an item, and any other a row a game.
+        columns of a table with a row a game
+    loser
+        with `winner` and `list`, the columns of a table with a row a preference. If no column is
+        named, a table with columns `list` and `item` has a row an item, one with `winner` and
+        `loser` a row a preference, and any other a row a game.
     weight
         the column of a table that says how often a list was given; without it, the one that is
         called "weight", if there is one
@@ -92,8 +97,10 @@ def read_rankings(
     if path.is_dir():
         raise DataFileError(path, None, "is a folder: give one of its files.")
     kind = format_of(path) if format == "auto" else format
-    named_items = (list, item, rank, score) != ("list", "item", None, None)
-    named_games = (first, second, winner) != (None, None, None)
+    named_list = list != "list" and loser is None  # preferences have lists too
+    named_items = named_list or (item, rank, score) != ("item", None, None)
+    preferred = winner or "winner", loser or "loser"
+    named_games = (first, second, winner, loser) != (None, None, None, None)
     if kind == "preflib" or kind == "jsonl":
         if named_items or named_games or weight is not None or options:
             what = "columns and their options are for tables alone: leave them out."
@@ -108,6 +115,13 @@ def read_rankings(
         )
     # Opened only to look at the names of its columns, before it is known what to read.
     with open_table(path, kind, options.get("separator")) as table:
+        if loser is not None or (
+            not named_items and (first, second) == (None, None) and table.has(*preferred)
+        ):
+            named = list if isinstance(list, str) and table.has(list) else None
+            return read_preferences(
+                path, list=named, winner=preferred[0], loser=preferred[1], format=kind, **options
+            )
         long = named_items or (not named_games and table.has(*_names(list), item))
         if weight is None and table.has("weight"):
             weight = "weight"
