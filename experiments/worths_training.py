@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tierrank.aggregation.aggregator import RankAggregator
 from tierrank.data.synthetic import simulate
 from tierrank.losses import find
 from tierrank.tiers import Tiers
@@ -25,9 +26,12 @@ METHODS = {
     "ranknet": "RankNet",
     "ranksvm": "RankSVM",
     "pl-efron": "PL-Efron",
+    "pl-map": "PL-Partition with a prior",
     "pl-topk": "PL-TopK",
 }
 OURS = "pl-partition"
+MAP = "pl-map"  # not trained by steps: the maximum of likelihood and prior, by Newton's method
+PRIOR = "gaussian:2"
 ORACLE = "pl-topk"  # knows the order of the items above the rest
 PAPERS = ("pl-partition", "pl-lb", "attrank", "ranknet", "ranksvm", "pl-topk")
 
@@ -105,6 +109,8 @@ def train(method: str, tiers: Tiers, settings: Training, seed: int) -> Trained:
     The seed decides which lists are held out and the order of the others; it is the same for all
     methods.
     """
+    if method == MAP:
+        return maximum_a_posteriori(tiers)
     if len(tiers) < 2:
         raise ValueError(f"{len(tiers)} list: at least 2 are needed, to train on and to stop by")
     loss = loss_of(method)
@@ -138,6 +144,14 @@ def train(method: str, tiers: Tiers, settings: Training, seed: int) -> Trained:
             if ended == "patience" or step == settings.steps:
                 break
     return Trained(best_scores, best_step, step, ended, time.perf_counter() - start)
+
+
+def maximum_a_posteriori(tiers: Tiers) -> Trained:
+    """The scores that `RankAggregator` finds from all lists, with nothing to stop early."""
+    start = time.perf_counter()
+    fitted = RankAggregator(prior=PRIOR).fit(tiers)
+    steps, seconds = fitted.n_iter_, time.perf_counter() - start
+    return Trained(torch.from_numpy(fitted.log_worths_), steps, steps, "maximum", seconds)
 
 
 def mean_squared_error(scores: Tensor, worths: Tensor) -> float:

@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tierrank as tr
 from tierrank.aggregation.aggregator import Disconnected
+from tierrank.aggregation.terms import GaussianPrior
 from tierrank.training import Progress
 from votes import central_hessian, drawn_rankings, log_likelihood, tiers_of
 
@@ -88,6 +89,18 @@ def test_items_nobody_compared_are_named_and_no_number_is_made_up():
     assert "{a, b}" in str(caught.value)
     assert "prior" in str(caught.value)
     assert caught.value.connectivity.n_groups == 2
+
+
+@pytest.mark.parametrize("objective", ["listnet", "attrank", "rank-regress", "ranksvm"])
+def test_groups_never_compared_are_named_whatever_the_objective(objective):
+    with pytest.raises(Disconnected, match="never compared"):
+        tr.RankAggregator(objective).fit([["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"]])
+
+
+def test_an_objective_with_kinks_has_no_standard_errors():
+    fitted = tr.RankAggregator("ranksvm").fit([["a", "b"], ["b", "a"], ["a", "b"]])
+    with pytest.raises(ValueError, match="kinks"):
+        fitted.covariance(kind="sandwich")
 
 
 def test_an_item_that_always_wins_is_named():
@@ -174,6 +187,14 @@ def test_lists_seen_often_have_their_ties_broken_one_by_one():
     assert fitted.log_worths_[0] == pytest.approx(fitted.log_worths_[1], abs=0.1)
 
 
+def test_ties_of_a_list_seen_very_often_are_broken_in_many_ways_but_not_in_all():
+    options = {"objective_params": {"ties": "random"}, "random_state": 0}
+    fitted = tr.RankAggregator("listmle", **options).fit([[("a", "b"), "c"], ["c", ("a", "b")]],
+                                                         weights=[1e12, 1e12])  # fmt: skip
+    assert fitted.lists_.total == pytest.approx(2e12)
+    assert fitted.log_worths_[0] == pytest.approx(fitted.log_worths_[1], abs=0.1)
+
+
 def test_watch_sees_every_iteration():
     seen: list[Progress] = []
     _, rankings = drawn_rankings(11, 6, 60, 4)
@@ -201,6 +222,15 @@ def test_too_few_iterations_are_said():
         ({"uncertainty": "bayes"}, "uncertainty"),
         ({"max_iter": 0}, "max_iter"),
         ({"objective": "ranknet", "solver": "newton"}, "lbfgs"),
+        ({"objective": "rankcosine", "solver": "newton"}, "lbfgs"),
+        ({"objective": None}, "objective is a name"),
+        ({"objective_params": [1]}, "a dict"),
+        ({"objective_params": {"reduction": "mean"}}, "reduction"),
+        ({"objective": "pl-topk", "objective_params": {"k": 2.5}}, "k is a whole number"),
+        ({"objective": "listmle", "objective_params": {"ties": "coin"}}, "ties are"),
+        ({"learning_rate": -1}, "learning_rate"),
+        ({"tol": "small"}, "tol"),
+        ({"batch_lists": 0}, "batch_lists"),
     ],
 )
 def test_wrong_settings_are_refused(options, message):
@@ -240,6 +270,27 @@ def test_a_saved_fit_answers_the_same_questions(tmp_path):
     )
     assert loaded.predict_proba(0, [1, 2], level=0.9) == fitted.predict_proba(0, [1, 2], level=0.9)
     assert loaded.items_ == fitted.items_
+
+
+def test_a_loaded_fit_says_what_it_cannot_answer(tmp_path):
+    _, rankings = drawn_rankings(14, 5, 60, 4, most_tied=2)
+    loaded = tr.load(tr.save(tr.RankAggregator().fit(rankings, items=5), tmp_path / "model"))
+    with pytest.raises(ValueError, match="without its lists"):
+        _ = loaded.connectivity_
+    with pytest.raises(ValueError, match="without its lists"):
+        loaded.bootstrap(5)
+
+
+def test_settings_of_any_number_type_are_saved(tmp_path):
+    _, rankings = drawn_rankings(14, 5, 60, 4, most_tied=2)
+    options = {"objective_params": {"k": np.int64(3)}, "random_state": np.int64(1)}
+    fitted = tr.RankAggregator("pl-topk", prior=GaussianPrior(2.0), **options)
+    loaded = tr.load(tr.save(fitted.fit(rankings, items=5), tmp_path / "model"))
+    assert loaded.objective_params == {"k": 3}
+    assert loaded.prior == "gaussian:2"
+    fitted.set_params(random_state=np.random.RandomState(0))
+    with pytest.raises(ValueError, match="cannot be saved"):
+        tr.save(fitted, tmp_path / "other")
 
 
 def test_names_that_json_does_not_keep_are_not_saved(tmp_path):

@@ -64,6 +64,12 @@ def test_wrong_weights_are_refused(weights):
         count_lists([["a", "b"], ["b", "a"]], weights=weights)
 
 
+@pytest.mark.parametrize("weight", [1e-200, 1e200])
+def test_weights_whose_squares_leave_the_range_of_numbers_are_refused(weight):
+    with pytest.raises(ValueError, match="how often"):
+        count_lists([["a", "b"], ["b", "a"]], weights=[weight, weight])
+
+
 def test_rows_of_labels_are_refused_with_advice():
     with pytest.raises(ValueError, match="from_rankings"):
         count_lists(tr.Tiers.from_labels([1, 0]))

@@ -4,6 +4,7 @@ import torch
 
 import tierrank as tr
 from tierrank.aggregation import inference
+from tierrank.aggregation.bootstrap import drawn_counts
 from votes import drawn_rankings
 
 RANKINGS = drawn_rankings(0, 7, 150, 5, most_tied=3)[1]
@@ -82,6 +83,59 @@ def test_log_prob_of_new_lists_is_the_likelihood(fitted):
     assert fitted.log_prob(tiers) == pytest.approx(tr.log_prob(fitted.log_worths_, tiers))
 
 
+def test_log_prob_of_another_catalogue_is_refused_and_of_a_container_is_not():
+    votes = [["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]]
+    fitted = tr.RankAggregator().fit(votes)
+    other = tr.Tiers.from_rankings([["c", "b", "a"]])  # c is its first item
+    with pytest.raises(ValueError, match="another catalogue"):
+        fitted.log_prob(other)
+    expected = fitted.log_prob(other.to_rankings())
+    same = tr.data.Rankings.from_rankings([["c", "b", "a"]], items=fitted.items_)
+    assert fitted.log_prob(same) == pytest.approx(expected)
+
+
+def test_near_certain_orders_have_probabilities_and_no_warnings():
+    games = [[i, i + 1] for i in range(59)]
+    fitted = tr.RankAggregator().fit(
+        games + [game[::-1] for game in games], items=60, weights=[1e9] * 59 + [1] * 59
+    )
+    assert fitted.predict_proba(0, 59, level=0.95) == (1.0, 1.0, 1.0)
+    assert fitted.predict_proba(59, 0, level=0.95) == pytest.approx((0, 0, 0), abs=1e-200)
+
+
+def test_the_covariance_that_is_kept_cannot_be_written_over(fitted):
+    with pytest.raises(ValueError, match="read-only"):
+        fitted.covariance()[0, 0] = 1
+
+
+def test_settings_changed_after_the_fit_do_not_change_its_errors():
+    fitted = tr.RankAggregator().fit(RANKINGS, items=7)
+    fitted.set_params(prior="gaussian:0.1")
+    expected = tr.RankAggregator().fit(RANKINGS, items=7).standard_errors_
+    np.testing.assert_array_equal(fitted.standard_errors_, expected)
+
+
+def test_covariances_hold_where_counts_are_far_apart():
+    # two pairs met very often, and each other once or twice: the variances of games add up
+    games = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "b"], ["c", "d"], ["d", "c"]]
+    fitted = tr.RankAggregator().fit(games, weights=[1e9, 2e9, 1, 2, 3e9, 1e9])
+    matrix = fitted.covariance()
+
+    def variance(i, j):
+        return matrix[i, i] + matrix[j, j] - 2 * matrix[i, j]
+
+    assert variance(1, 2) == pytest.approx(1.5, rel=1e-6)
+    assert variance(0, 3) == pytest.approx(1.5, rel=1e-6)
+
+
+def test_columns_that_are_not_found_are_no_numbers(monkeypatch):
+    fitted = tr.RankAggregator().fit(RANKINGS, items=7)
+    monkeypatch.setattr("tierrank.aggregation.fitted.MOST_DENSE", 5)
+    monkeypatch.setattr(inference, "MOST_PRODUCTS", 1)
+    with pytest.raises(ValueError, match="not found in 1 steps"):
+        fitted.covariance(items=[0])
+
+
 def test_quasi_variances_give_back_the_errors_of_differences(fitted):
     q, matrix = fitted.quasi_variances().values, fitted.covariance()
     variance = np.diag(matrix)
@@ -116,6 +170,10 @@ def test_the_table_has_every_item_best_first(fitted):
         (lambda f: f.top_k_proba(0), "k is a whole number"),
         (lambda f: f.summary(level=0), "level"),
         (lambda f: f.covariance(items=[99]), "no item 99"),
+        (lambda f: f.covariance(kind="bayes"), "kind"),
+        (lambda f: f.predict_proba([[0]], 1), "no item"),
+        (lambda f: f.intervals("much"), "level"),
+        (lambda f: f.summary(top=-1), "top is a whole number"),
     ],
 )
 def test_questions_without_an_answer_are_refused(fitted, question, message):
@@ -147,6 +205,13 @@ def test_an_estimate_that_is_no_maximum_has_no_standard_errors():
     with pytest.raises(inference.NotDefinite, match="prior"):
         inference.inverse(Saddle(), centred=False)
 
+    class Flat:
+        def matrix(self):
+            return np.array([[1.0, 1.0], [1.0, 1.0 + 1e-15]])
+
+    with pytest.raises(inference.NotDefinite, match="prior"):
+        inference.inverse(Flat(), centred=False)
+
 
 def test_bootstrap_errors_are_near_those_of_the_sandwich():
     _, rankings = drawn_rankings(1, 6, 600, 5, most_tied=3)
@@ -165,3 +230,26 @@ def test_bootstrap_errors_are_near_those_of_the_sandwich():
 def test_bootstrap_says_how_many_replicates_had_no_estimate():
     fitted = tr.RankAggregator().fit([["a", "b", "c"], ["c", "b", "a"], ["b", "a", "c"]])
     assert fitted.bootstrap(50).without_estimate > 0
+
+
+def test_bootstrap_of_weights_that_are_no_counts():
+    _, rankings = drawn_rankings(1, 6, 300, 5, most_tied=3)
+    half = tr.RankAggregator(uncertainty="sandwich").fit(
+        rankings, items=6, weights=np.full(300, 0.501)
+    )
+    boot = half.bootstrap(200, random_state=0)
+    np.testing.assert_allclose(boot.standard_errors, half.standard_errors_, rtol=0.2)
+    tiny = tr.RankAggregator().fit(rankings, items=6, weights=np.full(300, 1e-6))
+    with pytest.raises(ValueError, match="how often each list was seen"):
+        tiny.bootstrap(10)
+    random = np.random.default_rng(0)
+    assert drawn_counts(np.array([1.2, 1.5]), random).sum() == pytest.approx(2.7)
+
+
+def test_bootstrap_leaves_the_solver_of_the_fit(monkeypatch):
+    fitted = tr.RankAggregator(random_state=0, max_iter=2)
+    monkeypatch.setattr("tierrank.aggregation.solvers.fitting.LARGE", 500)
+    fitted.fit(RANKINGS, items=7)  # 750 entries, of which a replicate has fewer
+    assert fitted.solver_ == "adagrad"
+    fitted.bootstrap(2)
+    assert fitted.solver_ == "adagrad"

@@ -17,7 +17,7 @@ from tierrank.aggregation.bootstrap import Bootstrap, drawn_counts
 from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.aggregation.fitted import FittedLists
 from tierrank.aggregation.inference import Kind
-from tierrank.aggregation.likelihood import NEED_CONNECTION, objective_of, prepared, terms_of
+from tierrank.aggregation.likelihood import determined, objective_of, prepared, terms_of
 from tierrank.aggregation.lists import CountedLists, FloatArray, distinct, weighted_lists
 from tierrank.aggregation.solvers import fitting
 from tierrank.aggregation.solvers.adagrad import Steps
@@ -175,19 +175,25 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
                 "no list says anything: all are empty, of weight 0, or one tie of all their items"
             )
         connected: Connectivity | None = None
-        if prior is None and name in NEED_CONNECTION:
+        if prior is None:
             connected = connectivity(lists.tiers)
-            if not connected.connected:
+            if not determined(connected, name):
                 raise Disconnected(connected)
         parts = terms_of(lists, name, self.objective_params)
+        self.solver_ = fitting.choose(self.solver, lists, parts)
         descent = self._descend(lists, parts, np.zeros(lists.n_items), seed, watch)
-        self._take(lists, parts, descent, name)
+        self._take(lists, parts, descent, name, prior)
         self._connectivity = connected
         self.seconds_ = time.perf_counter() - begun
         if not self.converged_ and self.solver_ != "adagrad":
+            problem = (
+                f"did not come to its end in {self.n_iter_} iterations: raise max_iter"
+                if self.stopped_by_ == "max_iter"
+                else f"found no maximum ({self.stopped_by_}): some log-worths may be infinite, or "
+                "weights too far apart; leave items out"
+            )
             warnings.warn(
-                f"the fit did not come to its end in {self.n_iter_} iterations: raise max_iter, "
-                'or give a prior, for instance prior="gaussian"',
+                f'the fit {problem}, or give a prior, for instance prior="gaussian"',
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -203,7 +209,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
         fitting.check_solver(self.solver)
-        check_count("batch_lists", self.batch_lists)
+        Steps(self.learning_rate, self.batch_lists, tol=self.tol)  # refuses what is wrong
 
     def _descend(
         self,
@@ -213,8 +219,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         seed: int,
         watch: Watch | None = None,
     ) -> Descent:
-        """Minimise, by the solver that is asked for or suits."""
-        self.solver_ = fitting.choose(self.solver, lists, parts)
+        """Minimise by `solver_`."""
         most = self.max_iter or (10_000 if self.solver_ == "lbfgs" else 100)
 
         def iterated(number: int, value: float) -> None:
@@ -256,14 +261,14 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "log_worths_")
         check_count("replicates", replicates, least=2)
+        self._check_lists("bootstrap")
         random = np.random.default_rng(seed_from(random_state))
         found, absent = [], 0
         name, prior = find(self.objective).name, prior_from(self.prior)
         for number in range(1, replicates + 1):
             lists = self.lists_.with_counts(drawn_counts(self.lists_.counts, random))
             seed = int(random.integers(2**31))
-            needed = prior is None and name in NEED_CONNECTION
-            if needed and not connectivity(lists.tiers).connected:
+            if prior is None and not determined(connectivity(lists.tiers), name):
                 absent += 1
             else:
                 parts = terms_of(lists, name, self.objective_params)

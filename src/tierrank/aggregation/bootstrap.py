@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tierrank.aggregation.inference import reach
 from tierrank.aggregation.lists import FloatArray
+
+MOST_DRAWN = 2**62  # what numpy can draw
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,27 @@ class Bootstrap:
 
     def intervals(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """([items], [items]) ends of percentile intervals of log-worths."""
-        if not 0 < level < 1:
-            raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level}")
+        reach(level)  # refuses a wrong one
         tails = [(1 - level) / 2, (1 + level) / 2]
         low, high = np.quantile(self.log_worths, tails, axis=0)
         return low, high
 
 
 def drawn_counts(counts: FloatArray, random: np.random.Generator) -> FloatArray:
-    """How often each list is drawn, when as many are drawn as were seen."""
-    total = counts.sum()
-    return random.multinomial(round(float(total)), counts / total).astype(np.float64)
+    """How often each list is drawn, when as many are drawn as were seen.
+
+    Where weights do not sum to a whole number, the next one is drawn, and weighted to that sum.
+
+    Raises
+    ------
+    ValueError
+        if the weights cannot be how often lists were seen
+    """
+    total = float(counts.sum())
+    if not 1.5 <= total <= MOST_DRAWN:
+        raise ValueError(
+            f"a bootstrap draws as many lists as were seen, and the weights sum to {total:g}: "
+            "give weights that say how often each list was seen"
+        )
+    often = random.multinomial(round(total), counts / total)
+    return np.asarray(often * (total / round(total)))

@@ -10,10 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.aggregation.inference import MOST_DENSE, Kind, columns, covariance
+from tierrank.aggregation.likelihood import WITHOUT_ERRORS
 from tierrank.aggregation.lists import CountedLists, FloatArray
 from tierrank.aggregation.results import WorthResults
 from tierrank.aggregation.solvers.newton import Descent
 from tierrank.aggregation.terms import ListTerm, Sum, Term, prior_from
+from tierrank.aggregation.terms.priors import Prior
 from tierrank.losses.kinds import is_likelihood
 from tierrank.losses.registry import find
 from tierrank.tiers.arrays import IntArray
@@ -37,16 +39,21 @@ class FittedLists(WorthResults):
     gradient_norm_: float
     objective_values_: list[float]
     _covariances: dict[str, FloatArray]
-    _connectivity: Connectivity | None
+    _connectivity: Connectivity | None = None
 
     def _take(
-        self, lists: CountedLists, parts: Sequence[ListTerm], descent: Descent, name: str
+        self,
+        lists: CountedLists,
+        parts: Sequence[ListTerm],
+        descent: Descent,
+        name: str,
+        prior: Prior | None,
     ) -> None:
         """Set what was learned."""
         self.items_ = lists.items
         self.lists_ = lists
         self._numbers_of = None
-        self._parts, self._scores = parts, descent.scores
+        self._parts, self._scores, self._prior = parts, descent.scores, prior
         self._covariances = {}
         self.log_worths_ = descent.scores - descent.scores.mean()
         self.converged_, self.stopped_by_ = descent.converged, descent.stopped_by
@@ -62,6 +69,7 @@ class FittedLists(WorthResults):
         """Which items were compared with which."""
         check_is_fitted(self, "log_worths_")
         if self._connectivity is None:
+            self._check_lists("connectivity")
             self._connectivity = connectivity(self.lists_.tiers)
         return self._connectivity
 
@@ -81,6 +89,8 @@ class FittedLists(WorthResults):
             "information" or "sandwich"; None as the estimator was told
         """
         check_is_fitted(self, "log_worths_")
+        if kind not in (None, "information", "sandwich"):
+            raise ValueError(f'kind is "information" or "sandwich", not {kind!r}')
         kind = self.uncertainty if kind is None else kind
         codes = None if items is None else self._codes(items)
         name = find(self.objective).name
@@ -89,6 +99,8 @@ class FittedLists(WorthResults):
                 f"{name} is no likelihood of a list, so its curvature alone says nothing of "
                 'standard errors: use uncertainty="sandwich"'
             )
+        if name in WITHOUT_ERRORS:
+            raise ValueError(f"{name} {WITHOUT_ERRORS[name]}: there are no standard errors")
         if self.solver_ == "adagrad" and not self.converged_ and kind not in self._covariances:
             raise ValueError(
                 "standard errors are about the maximum itself, and adagrad stops near it: fit "
@@ -103,23 +115,30 @@ class FittedLists(WorthResults):
                 f"(limit {MOST_DENSE:,}): ask for some items, covariance(items=[…]), by the "
                 "information; or look at summary(top=20)"
             )
+        self._check_lists("covariance")
         rows = columns(self._problem().at(self._scores), codes, len(self.items_),
-                       centred=self.prior is None)  # fmt: skip
+                       centred=self._prior is None)  # fmt: skip
         return rows[:, codes]
 
     def _dense(self, kind: str) -> FloatArray:
         if kind not in self._covariances:
-            if not hasattr(self, "_parts"):
-                raise ValueError(f"the saved model has no covariance of kind {kind!r}: fit again")
-            self._covariances[kind] = covariance(
+            self._check_lists(f"covariance of kind {kind!r}")
+            matrix = covariance(
                 self._problem().at(self._scores), self._parts, self._scores,
-                kind, centred=self.prior is None,  # type: ignore[arg-type]
+                kind, centred=self._prior is None,  # type: ignore[arg-type]
             )  # fmt: skip
+            matrix.flags.writeable = False  # it is kept, and handed out
+            self._covariances[kind] = matrix
         return self._covariances[kind]
 
     def _problem(self) -> Term:
-        prior = prior_from(self.prior)
-        return Sum(self._parts if prior is None else [*self._parts, prior])
+        return Sum(self._parts if self._prior is None else [*self._parts, self._prior])
+
+    def _check_lists(self, what: str) -> None:
+        if not len(self.lists_.tiers):
+            raise ValueError(
+                f"there is no {what} here: a model is saved without its lists. Fit again"
+            )
 
     def _errors_of(self, codes: IntArray) -> FloatArray:
         """[codes] standard errors; NaN where the fit has none."""

@@ -3,7 +3,7 @@
 With H the second derivatives of what was minimised, g_l the gradient of one list's loss and P the
 projection that takes the mean off,
 
-    information   P H⁻¹ P                        (H⁺, the pseudo-inverse, without a prior)
+    information   P H⁻¹ P      (without a prior H · 1 = 0, and P takes any generalised inverse)
     sandwich      P H⁻¹ (Σ_l count_l g_l g_lᵀ) H⁻¹ P
 
 The first is right if the model is, the second also where it is not, with enough lists. Under a
@@ -16,16 +16,18 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, special
 
 from tierrank.aggregation.lists import FloatArray
+from tierrank.aggregation.solvers.newton import MOST_DENSE as MOST_DENSE
 from tierrank.aggregation.solvers.newton import solve
 from tierrank.aggregation.terms import Bend, ListTerm
 
 Kind = Literal["information", "sandwich"]
 
-MOST_DENSE = 5000  # items for which [items, items] is written out: 200 MB, and as much again
+VANISHED = 1e-14  # part of a diagonal that is left by elimination, and is a rounding error
 COLUMN_TOLERANCE = 1e-10
+MOST_PRODUCTS = 10_000  # of a column
 
 
 class NotDefinite(ValueError):
@@ -33,7 +35,7 @@ class NotDefinite(ValueError):
 
 
 def inverse(bend: Bend, *, centred: bool) -> FloatArray:
-    """[items, items] H⁻¹, or its pseudo-inverse where H · 1 = 0.
+    """[items, items] H⁻¹; where H · 1 = 0, of all items but the surest, which is held at 0.
 
     Raises
     ------
@@ -41,20 +43,25 @@ def inverse(bend: Bend, *, centred: bool) -> FloatArray:
         if H is not positive definite (but for that direction)
     """
     matrix = bend.matrix()
-    size = len(matrix)
-    lift = float(np.trace(matrix)) / size**2 if centred else 0.0
-    matrix += lift
+    surest = int(np.argmax(np.diag(matrix)))
+    if centred:
+        matrix[surest, :] = matrix[:, surest] = 0.0
+        matrix[surest, surest] = 1.0
+    problem = NotDefinite(
+        "there are no standard errors: the estimate is no isolated maximum of the likelihood. "
+        "Some worths may be infinite: give a prior."
+    )
+    before = np.diag(matrix).copy()
     try:
         factor = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=True)
-    except (linalg.LinAlgError, ValueError) as error:
-        raise NotDefinite(
-            "there are no standard errors: the estimate is no isolated maximum of the "
-            f"likelihood ({error}). Some worths may be infinite: give a prior."
-        ) from None
+    except (linalg.LinAlgError, ValueError):
+        raise problem from None
+    if (np.diag(factor) ** 2 <= VANISHED * before).any():
+        raise problem
     found, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     found = np.tril(found) + np.tril(found, -1).T
     if centred:
-        found -= 1 / (lift * size**2)
+        found[surest, surest] = 0.0
     return np.asarray(found)
 
 
@@ -91,10 +98,15 @@ def columns(bend: Bend, items: FloatArray, size: int, *, centred: bool) -> Float
     for row, item in zip(rows, items, strict=True):
         unit = np.full(size, -1 / size)
         unit[int(item)] += 1
-        found, positive = solve(bend, unit, COLUMN_TOLERANCE, centred=centred)
-        if not positive:
+        found = solve(bend, unit, COLUMN_TOLERANCE, centred=centred, most=MOST_PRODUCTS)
+        if not found.positive:
             raise NotDefinite("there are no standard errors: some worths are infinite")
-        row[:] = found - found.mean()
+        if not found.reached:
+            raise ValueError(
+                f"standard errors were not found in {MOST_PRODUCTS:,} steps: long chains of "
+                "comparisons hold the items together. Bootstrap, or give a prior."
+            )
+        row[:] = found.solution - found.solution.mean()
     return rows
 
 
@@ -103,3 +115,20 @@ def centre(matrix: FloatArray) -> FloatArray:
     matrix = matrix - matrix.mean(axis=0)
     matrix = matrix - matrix.mean(axis=1, keepdims=True)
     return np.asarray((matrix + matrix.T) / 2)
+
+
+def reach(level: float) -> float:
+    """Standard errors on either side of an estimate that an interval of this level takes.
+
+    Raises
+    ------
+    ValueError
+        if the level is not between 0 and 1
+    """
+    try:
+        fits = 0 < level < 1
+    except TypeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level!r}")
+    return float(special.ndtri((1 + level) / 2))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tierrank.aggregation.connectivity import Connectivity
 from tierrank.aggregation.lists import CountedLists, FloatArray, largest_ties
 from tierrank.aggregation.terms import Exact, ListTerm, Smooth, Strict, Tied
 from tierrank.aggregation.terms.tied import LARGEST
@@ -16,6 +17,7 @@ from tierrank.losses.modules import Objective
 from tierrank.losses.registry import find
 from tierrank.tiers import Tiers
 from tierrank.tiers.rest import with_rest_written
+from tierrank.training.settings import check_count
 
 # They give each pair's order a probability, so the estimate is finite only where everybody can
 # be reached from everybody by wins. The others are bounded, or pull scores together themselves.
@@ -25,6 +27,12 @@ NEED_CONNECTION = frozenset(
 )  # fmt: skip
 # numbers of lists × items up to which a rest is written out: the kernels for small ties then do
 MOST_WRITTEN = 5_000_000
+MOST_KEPT = 100_000_000  # numbers of all matrices that small ties keep: 800 MB
+MOST_BROKEN = 10_000  # ways in which the ties of a list seen more often are broken
+WITHOUT_ERRORS = {
+    "ranksvm": "has kinks, and no second derivatives",
+    "rankcosine": "is the same for scores of any size, and no estimate is isolated",
+}
 PAIRED_TIES = {"rao-kupper": "alpha", "davidson": "beta"}
 
 
@@ -36,6 +44,10 @@ def objective_of(name: str, params: dict[str, Any] | None) -> Objective:
     ValueError
         for one that worths cannot be fitted by
     """
+    if not isinstance(params, dict | None) or not isinstance(name, str):
+        raise ValueError(
+            f"objective is a name and objective_params a dict, not {name!r} and {params!r}"
+        )
     found, options = find(name).name, dict(params or {})
     if found in STOCHASTIC:
         raise ValueError(f"the gradient of {found} is random: use pmop-fd or pmop-exact")
@@ -44,12 +56,19 @@ def objective_of(name: str, params: dict[str, Any] | None) -> Objective:
             f"{found} has a parameter for ties beside the worths: use "
             f'tierrank.PairedTies("{found}"), which estimates both'
         )
+    if "reduction" in options:
+        raise ValueError("the losses of lists are always summed: reduction is no option here")
     if "generator" in options:
         raise ValueError("randomness comes from random_state, not from a generator")
     if is_exact(found, options):
         _ = from_name(found, **options)  # refuses options that it does not have
         return from_name("pl-partition", reduction="none")
     return from_name(found, **options, reduction="none").double()
+
+
+def determined(found: Connectivity, name: str) -> bool:
+    """Whether lists that hang together so have one finite estimate by this objective."""
+    return found.connected if name in NEED_CONNECTION else found.n_groups <= 1
 
 
 def is_exact(name: str, params: dict[str, Any] | None) -> bool:
@@ -65,18 +84,22 @@ def prepared(
     """The lists as the objective sees them, before equal ones are put together.
 
     PL-TopK forgets what comes after the first k places. ListMLE may break ties, once for all: each
-    list that was seen, in an order of its own.
+    list that was seen, in an order of its own (in `MOST_BROKEN` orders, if more often).
     """
     found, options = find(name).name, dict(params or {})
     if found == "pl-topk":
-        return tiers.top(int(options.get("k", 10))), counts
+        k = options.get("k", 10)
+        check_count("k", k)
+        return tiers.top(int(k)), counts
     ties = options.get("ties", "exact")
     if found != "listmle" or ties == "exact":
         return tiers, counts
+    if ties not in ("input", "random"):
+        raise ValueError(f'ties are "exact", broken by "input" or at "random", not {ties!r}')
     if ties == "random":
-        whole = counts.astype(np.int64)
-        if (whole == counts).all():
-            tiers, counts = tiers[np.repeat(np.arange(len(whole)), whole)], np.ones(whole.sum())
+        ways = np.minimum(np.ceil(counts), MOST_BROKEN).astype(np.int64)
+        tiers = tiers[np.repeat(np.arange(len(ways)), ways)]
+        counts = np.repeat(counts / np.maximum(ways, 1), ways)
     return tiers.break_ties(at_random=ties == "random", generator=seed), counts
 
 
@@ -91,6 +114,9 @@ def terms_of(
         lists = replace(lists, tiers=with_rest_written(lists.tiers))
     upper, last = largest_ties(lists.tiers)
     strict, small = np.maximum(upper, last) <= 1, upper <= LARGEST
+    if small.any() and not strict.all():
+        numbers = np.cumsum(np.where(small & ~strict, upper * lists.tiers.full_lengths.numpy(), 0))
+        small &= numbers <= MOST_KEPT
     terms: list[ListTerm] = []
     for kind, chosen in ((Strict, strict), (Tied, small & ~strict), (Exact, ~small & ~strict)):
         if chosen.any():

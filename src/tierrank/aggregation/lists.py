@@ -16,6 +16,8 @@ from tierrank.tiers.distinct import equal_lists
 
 FloatArray = npt.NDArray[np.float64]
 
+LIGHTEST, HEAVIEST = 1e-50, 1e50  # the largest weight: its square and sums stay in float64's range
+
 
 @dataclass(frozen=True)
 class CountedLists:
@@ -101,6 +103,12 @@ def weighted_lists(
     counts = np.ones(len(tiers)) if own is None else own
     if weights is not None:
         counts = counts * _checked(weights, len(tiers))
+    heaviest = float(counts.max(initial=0))
+    if heaviest and not LIGHTEST < heaviest < HEAVIEST:
+        raise ValueError(
+            f"the largest weight is {heaviest:g}: a weight is how often a list was seen. Scale "
+            f"them to between {LIGHTEST:g} and {HEAVIEST:g}"
+        )
     return tiers, counts
 
 

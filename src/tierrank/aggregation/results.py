@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.special import ndtri
+from scipy.special import expit
 
 from tierrank.aggregation import places
-from tierrank.aggregation.inference import Kind
-from tierrank.aggregation.lists import FloatArray
+from tierrank.aggregation.inference import Kind, reach
+from tierrank.aggregation.lists import FloatArray, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
+from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.games import Games
 from tierrank.plackett_luce import log_prob, log_prob_above
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import IntArray
@@ -76,10 +78,10 @@ class WorthResults:
         scale
             "log-worth" or "worth"
         """
-        reach = _reach(level)
+        errors = reach(level)
         matrix = self.covariance()
         if scale == "log-worth":
-            margin = reach * np.sqrt(np.diag(matrix))
+            margin = errors * np.sqrt(np.diag(matrix))
             return Estimates(self.log_worths_, self.log_worths_ - margin, self.log_worths_ + margin)
         if scale != "worth":
             raise ValueError(f'scale is "log-worth" or "worth", not {scale!r}')
@@ -87,7 +89,7 @@ class WorthResults:
         # log worth_i = w_i − lse(w), whose gradient is e_i − worths
         along = matrix @ worths
         variance = np.diag(matrix) - 2 * along + worths @ along
-        factor = np.exp(reach * np.sqrt(np.maximum(variance, 0)))
+        factor = np.exp(errors * np.sqrt(np.maximum(variance, 0)))
         return Estimates(worths, worths / factor, worths * factor)
 
     def quasi_variances(self) -> QuasiVariances:
@@ -129,7 +131,7 @@ class WorthResults:
         miss = max(-np.expm1(float(log_p.detach())), np.finfo(float).tiny)
         error = float(np.sqrt(max(at @ matrix @ at, 0))) / miss
         odds = float(log_p.detach()) - np.log(miss)
-        low, high = (1 / (1 + np.exp(-(odds + way * _reach(level) * error))) for way in (-1, 1))
+        low, high = (expit(odds + way * reach(level) * error) for way in (-1, 1))
         return p, float(low), float(high)
 
     def pairwise_proba(self, items: Sequence[Any] | None = None) -> FloatArray:
@@ -143,11 +145,19 @@ class WorthResults:
         Parameters
         ----------
         rankings
-            as `Tiers.from_rankings` takes them, of these items; or a `Tiers` of this catalogue
+            as `Tiers.from_rankings` takes them, of these items; or `tierrank.data.Rankings` or a
+            `Tiers` of this very catalogue
         """
-        tiers = rankings
-        if not isinstance(tiers, Tiers):
-            tiers = Tiers.from_rankings(rankings, items=self.items_)
+        if not isinstance(rankings, Tiers | Rankings | Games):
+            rankings = Tiers.from_rankings(rankings, items=self.items_)
+        tiers, _ = weighted_lists(rankings)
+        theirs = tiers.names or tuple(range(tiers.n_items or 0))
+        if theirs != self.items_:
+            raise ValueError(
+                f"the lists are of another catalogue: {len(theirs):,} items, not the "
+                f"{len(self.items_):,} fitted ones, or in another order. Give plain rankings, as "
+                "tiers.to_rankings() does, or build them with items=fitted.items_"
+            )
         return np.asarray(log_prob(self.log_worths_, tiers))
 
     def expected_ranks(
@@ -201,7 +211,7 @@ class WorthResults:
         return worth_table(self, level, top)
 
     def _with_draws(self, function: Any, level: float, draws: int, seed: int) -> Estimates:
-        _reach(level)
+        reach(level)  # refuses a wrong one
         low, high = places.simulated_intervals(
             function, self.log_worths_, self.covariance(), level=level, draws=draws, seed=seed
         )
@@ -220,7 +230,7 @@ class WorthResults:
         codes = []
         for name in names:
             name = name.item() if isinstance(name, np.generic) else name
-            if name not in numbers:
+            if not isinstance(name, Hashable) or name not in numbers:
                 raise ValueError(f"there is no item {name!r} among the {len(numbers)} fitted ones")
             codes.append(numbers[name])
         return np.array(codes, dtype=np.int64)
@@ -237,9 +247,3 @@ class WorthResults:
     def _note(self) -> str:
         """What was fitted, in words."""
         raise NotImplementedError
-
-
-def _reach(level: float) -> float:
-    if not 0 < level < 1:
-        raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level}")
-    return float(ndtri((1 + level) / 2))

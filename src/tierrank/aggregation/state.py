@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from tierrank.aggregation.lists import CountedLists
+from tierrank.aggregation.terms import GaussianPrior, PseudoItem
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 
@@ -28,7 +29,7 @@ def of_aggregator(fitted: RankAggregator) -> tuple[dict[str, Any], Arrays]:
         raise ValueError("only items whose names are strings or integers can be saved")
     lists = fitted.lists_
     info = {
-        "parameters": fitted.get_params(),
+        "parameters": {name: _plain(value) for name, value in fitted.get_params().items()},
         "items": names,
         "fit": {name: getattr(fitted, name) for name in (*_NUMBERS, *_OTHERS)},
         "lists": {"seen": lists.seen, "total": lists.total, "silent": lists.silent},
@@ -41,6 +42,21 @@ def of_aggregator(fitted: RankAggregator) -> tuple[dict[str, Any], Arrays]:
             except ValueError:  # this objective has none
                 continue
     return info, arrays
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, GaussianPrior | PseudoItem):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ValueError(f"the setting {value!r} cannot be saved: only numbers and words can")
 
 
 def fill(fitted: RankAggregator, info: dict[str, Any], arrays: Arrays) -> None:
@@ -61,7 +77,9 @@ def fill(fitted: RankAggregator, info: dict[str, Any], arrays: Arrays) -> None:
     fitted.items_ = tuple(names)
     fitted.log_worths_ = arrays.pop("log_worths").copy()
     fitted._covariances = {kind: matrix.copy() for kind, matrix in arrays.items()}
-    fitted._numbers_of = None
+    for matrix in fitted._covariances.values():
+        matrix.flags.writeable = False
+    fitted._numbers_of = fitted._connectivity = None
     for name in (*_NUMBERS, *_OTHERS):
         setattr(fitted, name, info["fit"][name])
     about = info["lists"]

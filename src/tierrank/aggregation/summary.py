@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierrank.aggregation.inference import MOST_DENSE
+from tierrank.aggregation.inference import MOST_DENSE, reach
 from tierrank.aggregation.lists import FloatArray
 from tierrank.tiers.arrays import IntArray
+from tierrank.training.settings import check_count
 
 if TYPE_CHECKING:
     from tierrank.aggregation.results import WorthResults
@@ -72,10 +73,9 @@ class WorthTable:
 
 def worth_table(fitted: WorthResults, level: float, top: int | None) -> WorthTable:
     """The table of a fit; standard errors only of the items that are shown, if they are many."""
-    from scipy.special import ndtri
-
-    if not 0 < level < 1:
-        raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level}")
+    reached = reach(level)
+    if top is not None:
+        check_count("top", top)
     size = len(fitted.items_)
     if top is None and size > MOST_DENSE:
         top = SHOWN_OF_MANY
@@ -83,7 +83,7 @@ def worth_table(fitted: WorthResults, level: float, top: int | None) -> WorthTab
     names = tuple(fitted.items_[number] for number in order)
     errors = fitted._errors_of(order)
     estimate = fitted.log_worths_[order]
-    margin = float(ndtri((1 + level) / 2)) * errors
+    margin = reached * errors
     shown = "" if len(order) == size else f"\nthe first {len(order)} of {size:,} items"
     return WorthTable(
         names,

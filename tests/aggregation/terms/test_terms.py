@@ -7,6 +7,7 @@ import tierrank as tr
 from tierrank.aggregation.likelihood import prepared, terms_of
 from tierrank.aggregation.lists import distinct, weighted_lists
 from tierrank.aggregation.terms import Exact, GaussianPrior, PseudoItem, Smooth, Strict, Sum, Tied
+from tierrank.aggregation.terms.parts import by_columns
 from votes import central_hessian, drawn_rankings, log_likelihood, tiers_of
 
 
@@ -114,6 +115,21 @@ def test_ties_of_every_size_have_the_derivatives_of_the_general_kernel(size):
             one.at(point).product(vector), other.at(point).product(vector), atol=1e-10
         )
     np.testing.assert_allclose(one.at(point).diagonal(), other.at(point).diagonal(), atol=1e-10)
+    columns = by_columns(other.at(point).product, items)
+    for term in (one, other):
+        np.testing.assert_allclose(term.at(point).matrix(), columns, atol=1e-10)
+
+
+def test_the_matrix_of_a_rest_is_that_of_its_products(monkeypatch):
+    tiers = tr.Tiers.from_rankings(
+        [[0, (1, 2)], [(3, 4, 5), 6], [7], [(0, 2, 4, 6, 8, 9), 1]], items=12, rest="last"
+    )
+    point = 2 * np.random.default_rng(5).normal(size=12)
+    term = Exact(tiers, np.array([2.0, 1.0, 3.0, 0.5]))
+    columns = by_columns(term.at(point).product, 12)
+    np.testing.assert_allclose(term.at(point).matrix(), columns, atol=1e-12)
+    monkeypatch.setattr("tierrank.aggregation.terms.tied.CHUNK", 40)  # a few lists at a time
+    np.testing.assert_allclose(term.at(point).matrix(), columns, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +170,9 @@ def test_an_objective_is_taken_apart_into_strict_and_tied_lists(monkeypatch):
     assert [type(term) for term in terms_of(rest, "pl-partition")] == [Exact]
     wide = counted(tr.Tiers.from_rankings([[tuple(range(40)), 40]]))
     assert [type(term) for term in terms_of(wide, "pl-partition")] == [Exact]
+    monkeypatch.setattr("tierrank.aggregation.likelihood.MOST_KEPT", 40)
+    kinds = [type(term) for term in terms_of(lists, "pl-partition")]
+    assert kinds == [Strict, Tied, Exact]
     tiers = prepared(lists.tiers, lists.counts, "listmle", {"ties": "input"}, 0)[0]
     broken = terms_of(counted(tiers), "listmle", {"ties": "input"})
     assert [type(term) for term in broken] == [Strict]

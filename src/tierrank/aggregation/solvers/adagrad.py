@@ -19,6 +19,7 @@ from tierrank.aggregation.terms.parts import Term
 from tierrank.aggregation.terms.priors import Prior
 from tierrank.losses.modules import Objective
 from tierrank.tiers import Tiers
+from tierrank.training.settings import check_count, check_size
 
 TINY = 1e-10  # beside the root of the summed squares, as torch has it
 LEAST_STEPS = 100  # of a pass: few lists make several rounds in it
@@ -45,6 +46,11 @@ class Steps:
     batch: int = 20
     max_epochs: int = 100
     tol: float = 1e-4
+
+    def __post_init__(self) -> None:
+        check_size("learning_rate", self.learning_rate)
+        check_count("batch_lists", self.batch)
+        check_size("tol", self.tol, zero=True)
 
 
 def minimise(
@@ -74,8 +80,9 @@ def minimise(
         called after every pass with its number and the objective
     """
     scores, squares = start.copy(), np.zeros_like(start)
-    best = Descent(scores.copy(), [whole.value_and_gradient(scores)[0]], "max_iter")
-    lowest, waited = best.values[0], 0
+    lowest, gradient = whole.value_and_gradient(scores)
+    steepest = float(np.abs(gradient).max(initial=0))
+    best, waited = Descent(scores.copy(), [lowest], gradient_norm=steepest), 0
     share = _prior_share(lists)
     edges = np.cumsum(lists.counts)
     random = np.random.default_rng(seed)

@@ -36,7 +36,8 @@ def choose(solver: str, lists: CountedLists, parts: Sequence[ListTerm]) -> str:
     smooth = not any(isinstance(part, Smooth) and not part.twice for part in parts)
     if solver == "newton" and not smooth:
         raise ValueError(
-            'the objective has no second derivatives here: use solver="lbfgs", or "auto"'
+            "the objective has no second derivatives for Newton's method: use "
+            'solver="lbfgs", or "auto"'
         )
     if solver != "auto":
         return solver

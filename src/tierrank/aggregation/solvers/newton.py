@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +15,11 @@ from tierrank.aggregation.terms.parts import Bend, Term
 # errors. The step is taken all the same, and squares what is left.
 NEAR = 1e-16
 TRUSTED = 1e-8  # the same, where whole steps are safe
-ROUNDING = 1e-15  # of values, relative to the weight of all lists: closer ones are not compared
-FAR = 0.01  # a step this long that promises next to nothing is on its way to infinity
+ROUNDING = 1e-15  # of values, relative to the weight of all lists
+FAR = 0.01  # part of the longest step: one that promises next to nothing is a way to infinity
 LOOSEST, TIGHTEST = 0.3, 1e-3  # how exactly a step is solved for: residual relative to gradient
 MOST_PRODUCTS = 1000  # of a step
+MOST_DENSE = 5000  # items for which [items, items] is written out: 200 MB, and as much again
 TINIEST = 1e-300
 SUFFICIENT = 1e-4  # part of the promised improvement that a step must keep
 
@@ -89,7 +91,6 @@ def minimise(
     value, gradient = term.value_and_gradient(scores)
     descent = Descent(scores, [value])
     near = NEAR * min(weight, 1.0)
-    trusted = max(TRUSTED * min(weight, 1.0), ROUNDING * weight)
     first_size, last_promised = 0.0, np.inf
     for number in range(1, max_iter + 1):
         if centred:
@@ -98,18 +99,22 @@ def minimise(
         first_size = max(first_size, size)
         tightness = min(LOOSEST, max(TIGHTEST, np.sqrt(size / max(first_size, TINIEST))))
         bend = held_back(term.at(scores), gradient, longest)
-        step = -solve(bend, gradient, tightness, centred=centred)[0]
+        found = solve(bend, gradient, tightness, centred=centred)
+        step = -found.solution
+        if found.positive and not found.reached and len(scores) <= MOST_DENSE:
+            step = -_solve_dense(bend, gradient, found.solution, centred=centred)
         promised = -float(gradient @ step)
-        far = float(np.abs(step).max(initial=0)) > FAR
+        trusted = max(TRUSTED * min(weight, 1.0), ROUNDING * max(weight, abs(value)))
+        far = float(np.abs(step).max(initial=0)) > FAR * longest
         if promised <= trusted and promised > last_promised / 4:  # each step should square it
-            descent.stopped_by = "no step" if far else "rounding"
+            descent.stopped_by = "no minimum" if far else "rounding"
             break
         last_promised = promised
-        found = _shortened(term, scores, value, step, promised, trusted=promised <= trusted)
-        if found is None:
-            descent.stopped_by = "no step"
+        moved = _shortened(term, scores, value, step, promised, trusted=promised <= trusted)
+        if moved is None:
+            descent.stopped_by = "rounding" if promised <= 100 * trusted else "no step"
             break
-        scores, value, gradient = found
+        scores, value, gradient = moved
         descent.values.append(value)
         if iterated is not None:
             iterated(number, value)
@@ -149,6 +154,24 @@ def held_back(bend: Bend, gradient: FloatArray, longest: float) -> Bend:
     return HeldBack(bend, raised - diagonal, raised)
 
 
+class Solved(NamedTuple):
+    """What conjugate gradients found.
+
+    Attributes
+    ----------
+    solution
+        where they ended
+    positive
+        whether all curvature they met was
+    reached
+        whether the residual is as small as it was to be
+    """
+
+    solution: FloatArray
+    positive: bool
+    reached: bool
+
+
 def solve(
     bend: Bend,
     right: FloatArray,
@@ -156,8 +179,8 @@ def solve(
     *,
     centred: bool = True,
     most: int = MOST_PRODUCTS,
-) -> tuple[FloatArray, bool]:
-    """H⁻¹ · right, and whether H was positive; if `centred`, within the vectors of mean 0.
+) -> Solved:
+    """H⁻¹ · right; if `centred`, within the vectors of mean 0.
 
     Conjugate gradients, preconditioned by the diagonal. Along a direction of no or negative
     curvature they end with what they have, or with that direction if it is the first.
@@ -176,20 +199,44 @@ def solve(
     towards = projected(residual * scale)
     along = towards
     product = float(residual @ towards)
-    for number in range(most):
-        if float(np.linalg.norm(residual)) <= goal or product <= 0:
+    for number in range(most + 1):
+        reached = float(np.linalg.norm(residual)) <= goal
+        if reached or product <= 0 or number == most:
             break
         bent = projected(bend.product(along))
         curvature = float(along @ bent)
         if curvature <= 1e-14 * float(along @ (along / scale)):
-            return (along if number == 0 else solution), False
+            return Solved(along if number == 0 else solution, False, False)
         length = product / curvature
         solution = solution + length * along
         residual = residual - length * bent
         towards = projected(residual * scale)
         last, product = product, float(residual @ towards)
         along = towards + (product / last) * along
-    return solution, True
+    return Solved(solution, True, reached)
+
+
+def _solve_dense(
+    bend: Bend, right: FloatArray, instead: FloatArray, *, centred: bool
+) -> FloatArray:
+    """H⁻¹ · right by Cholesky's method, where long chains of comparisons are too much for `solve`.
+
+    If `centred`, one score is held and then the mean taken off. `instead` if H is not positive.
+    """
+    from scipy import linalg
+
+    matrix = bend.matrix()
+    if centred:
+        held = int(np.argmax(np.diag(matrix)))
+        matrix[held, :] = matrix[:, held] = 0.0
+        matrix[held, held] = 1.0
+        right = right.copy()
+        right[held] = 0.0
+    try:
+        found = linalg.cho_solve(linalg.cho_factor(matrix, overwrite_a=True), right)
+    except linalg.LinAlgError:
+        return instead
+    return np.asarray(found - found.mean() if centred else found)
 
 
 def _shortened(

@@ -51,6 +51,10 @@ class ExactBend:
         return -np.asarray(self._curvature.diagonal())
 
     def matrix(self) -> FloatArray:
+        from tierrank.aggregation.terms import tied  # which falls back on `Exact` itself
+
+        if np.ptp(self._scores) <= tied.WIDEST:
+            return tied.matrix_by_parts(self._term.tiers, self._term.counts, self._scores)
         longest = int(self._term.tiers.lengths.max()) if len(self._term.tiers) else 0
         if self._term.tiers.rest or longest >= len(self._scores):
             return by_columns(self.product, len(self._scores))

@@ -88,4 +88,4 @@ class StrictBend:
     def matrix(self) -> FloatArray:
         out = np.zeros((len(self._lists[0]),) * 2)
         self._kernels.matrix(*self._lists, out)
-        return out
+        return out + out.T

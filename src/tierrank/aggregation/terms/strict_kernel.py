@@ -78,19 +78,20 @@ def diagonal(worth, items, offsets, counts, inverse, out):
 
 @jit
 def matrix(worth, items, offsets, counts, inverse, out):
-    """Add H to the upper and lower triangle of `out` [items, items]."""
+    """Add H to `out` [items, items], but each pair once, and half of the diagonal.
+
+    The caller adds the transpose: rows are written as they lie in memory.
+    """
     for i in range(len(counts)):
         owed, squares = 0.0, 0.0
         for p in range(offsets[i], offsets[i + 1]):
             owed += inverse[p]
             squares += inverse[p] * inverse[p]
-            e, row = worth[items[p]], items[p]
-            out[row, row] += counts[i] * e * (owed - e * squares)
+            e, into = worth[items[p]], out[items[p]]
+            into[items[p]] += 0.5 * counts[i] * e * (owed - e * squares)
             pull = counts[i] * e * squares
             for q in range(p + 1, offsets[i + 1]):
-                part = pull * worth[items[q]]
-                out[row, items[q]] -= part
-                out[items[q], row] -= part
+                into[items[q]] -= pull * worth[items[q]]
 
 
 @jit

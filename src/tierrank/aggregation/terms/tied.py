@@ -14,13 +14,18 @@ from tierrank.aggregation.terms.parts import Bend, summed_squares
 from tierrank.plackett_luce.kernels.driver import run
 from tierrank.plackett_luce.quadrature import gauss_legendre, rule_for
 from tierrank.tiers import Tiers
+from tierrank.tiers.rest import with_rest_written
 
 LARGEST = 32  # items of a tier whose matrix is kept: 256 bytes an entry, at most
+CHUNK = 1 << 24  # numbers, of tiers' matrices and items, that are kept at a time for the sum of all
 WIDEST = 100.0  # scores further apart than this might leave float64's range as products of worths
 
 
 class Tied:
-    """Plackett-Luce likelihood of lists without a rest, no tie but the last beyond `LARGEST`."""
+    """Plackett-Luce likelihood of lists without a rest.
+
+    Of ties beyond `LARGEST`, all but a last one, the matrix takes longer than it saves.
+    """
 
     def __init__(self, tiers: Tiers, counts: FloatArray) -> None:
         from tierrank.aggregation.terms import tied_kernel
@@ -112,8 +117,9 @@ class TiedLists:
         return np.negative(out)
 
     def matrix(self) -> FloatArray:
-        found: FloatArray = self._term._exact.at(np.log(self.worth)).matrix()
-        return found
+        out = np.zeros((len(self.worth),) * 2)
+        self._kernels.matrix(*self._lists(), out)
+        return -(out + out.T)
 
     def _lists(self) -> tuple[Any, ...]:
         term = self._term
@@ -121,3 +127,14 @@ class TiedLists:
             self.worth, term.items, term.tier_offsets, term.list_offsets, term.counts, self._below,
             self._slopes, term._matrix_offsets, self._matrices,
         )  # fmt: skip
+
+
+def matrix_by_parts(tiers: Tiers, counts: FloatArray, scores: FloatArray) -> FloatArray:
+    """[items, items] second derivatives of lists of any kind, a few lists at a time."""
+    sizes = tiers.tier_sizes.numpy().astype(np.float64)
+    squares = np.concatenate([[0.0], np.cumsum(sizes**2)])[tiers.list_offsets.numpy()]
+    room = np.cumsum(np.diff(squares) + tiers.full_lengths.numpy())
+    total = np.zeros((len(scores),) * 2)
+    for part in np.split(np.arange(len(tiers)), np.flatnonzero(np.diff(room // CHUNK)) + 1):
+        total += Tied(with_rest_written(tiers[part]), counts[part]).at(scores).matrix()
+    return total

@@ -228,3 +228,60 @@ def diagonal(
             if below[j] > 0.0:
                 owed += pull / below[j]
                 square += (whole + pull) / (below[j] * below[j])
+
+
+@jit
+def matrix(
+    worth, items, tier_offsets, list_offsets, counts, below, slopes, matrix_offsets, matrices, out
+):
+    """Add count · H to `out` [items, items], but each pair once, and half of the diagonal.
+
+    The caller adds the transpose: rows are written as they lie in memory. For p over q in a list,
+    the tiers above both give e_p e_q square, and p's own tier −(M 1)_p σ_q. A last tier of most of
+    the catalogue is every pair but those with an item above it: far fewer.
+    """
+    shared = 0.0
+    for i in range(len(list_offsets) - 1):
+        owed, square, count = 0.0, 0.0, counts[i]
+        first, end = tier_offsets[list_offsets[i]], tier_offsets[list_offsets[i + 1]]
+        for j in range(list_offsets[i], list_offsets[i + 1]):
+            start, stop = tier_offsets[j], tier_offsets[j + 1]
+            size, last = stop - start, below[j] == 0.0
+            most = last and end - first == len(worth) and 2 * size > len(worth)
+            pull, whole = 0.0, 0.0
+            for p in range(start, stop):
+                e, into = worth[items[p]], out[items[p]]
+                row = matrix_offsets[j] + (p - start) * size
+                along = 0.0
+                into[items[p]] -= 0.5 * count * e * owed
+                if not most:
+                    add_pairs(worth, items, p, stop, count * e * square, into)
+                if last:
+                    continue
+                for q in range(size):
+                    along += matrices[row + q]
+                    into[items[start + q]] += 0.5 * count * matrices[row + q]
+                pull += slopes[p]
+                whole += along
+                for q in range(stop, end):
+                    into[items[q]] += count * (e * square - along / below[j]) * worth[items[q]]
+            if most:
+                shared += count * square
+                for p in range(first, start):
+                    out_of = -count * worth[items[p]] * square
+                    add_pairs(worth, items, p, end, out_of, out[items[p]])
+            if not last:
+                owed += pull / below[j]
+                square += (whole + pull) / (below[j] * below[j])
+    if shared != 0.0:
+        every = np.arange(len(worth))
+        for p in range(len(worth)):
+            add_pairs(worth, every, p, len(worth), shared * worth[p], out[p])
+
+
+@jit
+def add_pairs(worth, items, p, stop, factor, into):
+    """Add factor · e_q for the items of p:stop to p's row, half of it for p itself."""
+    into[items[p]] += 0.5 * factor * worth[items[p]]
+    for q in range(p + 1, stop):
+        into[items[q]] += factor * worth[items[q]]
