@@ -20,7 +20,8 @@ from scipy.special import ndtri
 from worths_jobs import Cell, Result, Store, run_cells
 from worths_statistics_report import report
 
-from tierrank.aggregation.aggregator import Disconnected, RankAggregator
+from tierrank.aggregation.aggregator import RankAggregator
+from tierrank.aggregation.connectivity import Disconnected
 from tierrank.data.synthetic import simulate
 from tierrank.tiers import Tiers
 

@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import tierrank as tr
-from tierrank.aggregation.aggregator import Disconnected
+from tierrank.aggregation.connectivity import Disconnected
 from tierrank.aggregation.terms import GaussianPrior
 from tierrank.training import Progress
 from votes import central_hessian, drawn_rankings, log_likelihood, tiers_of

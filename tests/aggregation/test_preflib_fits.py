@@ -7,7 +7,7 @@ import pytest
 
 import tierrank as tr
 from real_data import DATA, real
-from tierrank.aggregation.aggregator import Disconnected
+from tierrank.aggregation.connectivity import Disconnected
 
 SERIES = sorted(path.name for path in (DATA / "preflib").glob("*.tar.xz"))
 KINDS = (".soc", ".soi", ".toc", ".toi", ".cat")

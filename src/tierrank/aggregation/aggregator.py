@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tierrank.aggregation import state
 from tierrank.aggregation.bootstrap import Bootstrap, drawn_counts
-from tierrank.aggregation.connectivity import Connectivity, connectivity
+from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.fitted import FittedLists
 from tierrank.aggregation.inference import Kind
 from tierrank.aggregation.likelihood import determined, objective_of, prepared, terms_of
@@ -27,20 +27,6 @@ from tierrank.losses.registry import find
 from tierrank.storage import Arrays
 from tierrank.training import Progress, Watch
 from tierrank.training.settings import check_count, seed_from
-
-
-class Disconnected(ValueError):
-    """The lists have no finite estimate: some items were never compared, or always won.
-
-    Attributes
-    ----------
-    connectivity
-        which items those are
-    """
-
-    def __init__(self, found: Connectivity) -> None:
-        super().__init__(f"the lists have no finite estimate: {found.explain()}")
-        self.connectivity = found
 
 
 class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]

@@ -1,5 +1,5 @@
 """Whether comparisons determine all worths, and if not, in words, why."""
 
-from tierrank.aggregation.connectivity.components import Connectivity, connectivity
+from tierrank.aggregation.connectivity.components import Connectivity, Disconnected, connectivity
 
-__all__ = ["Connectivity", "connectivity"]
+__all__ = ["Connectivity", "Disconnected", "connectivity"]

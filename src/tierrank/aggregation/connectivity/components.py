@@ -100,6 +100,20 @@ class Connectivity:
         return f"Connectivity({', '.join(shown)})"
 
 
+class Disconnected(ValueError):
+    """There is no finite estimate: some items were never compared, or always won.
+
+    Attributes
+    ----------
+    connectivity
+        which items those are
+    """
+
+    def __init__(self, found: Connectivity) -> None:
+        super().__init__(found.explain())
+        self.connectivity = found
+
+
 def connectivity(tiers: Tiers, *, ties_connect: bool = False) -> Connectivity:
     """Find out whether comparisons lead from every item to every other.
 

@@ -43,8 +43,9 @@ def check_ties(fixtures: Fixtures, model: Model, ties: str | None) -> float:
     share = float(tied / fixtures.weights.sum())
     if model == "bradley-terry":
         if ties == "refuse" and share:
+            count = "1 game is a tie" if tied == 1 else f"{tied:g} games are ties"
             raise ValueError(
-                f"{tied:g} games are ties, for which bradley-terry has no probability: use "
+                f"{count}, for which bradley-terry has no probability: use "
                 'model="davidson" or "rao-kupper", or say ties="half" (half a win and half a loss '
                 'each) or ties="drop"'
             )

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from tierrank.aggregation.connectivity import connectivity
+from tierrank.aggregation.connectivity import Disconnected, connectivity
 from tierrank.aggregation.paired import solver
 from tierrank.aggregation.paired.checks import check_options, check_ties
 from tierrank.aggregation.paired.likelihood import PairedLoss
@@ -157,7 +157,7 @@ class PairedTies(PairedResults):
         if prior is None and not fixtures.has_teams:
             found = connectivity(fixtures.to_tiers(), ties_connect=True)
             if not found.connected:
-                raise ValueError(found.explain())
+                raise Disconnected(found)
         loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior)
         start = np.zeros(loss.size)
         if loss.tie_at is not None:

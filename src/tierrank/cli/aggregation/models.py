@@ -95,7 +95,6 @@ def fit(model: RankAggregator | PairedTies, data: Rankings | Games, file: Path) 
     """Fit, and show it; gives the seconds it took."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from tierrank.aggregation.aggregator import Disconnected
     from tierrank.aggregation.paired import PairedTies
     from tierrank.cli.progress import FitDisplay
 
@@ -110,8 +109,6 @@ def fit(model: RankAggregator | PairedTies, data: Rankings | Games, file: Path) 
                 with FitDisplay("") as display:
                     display.begin("Fitting worths")
                     model.fit(data, watch=display.watch)
-        except Disconnected as error:
-            raise ValueError(f"{file}: {error.connectivity.explain()}") from None
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
     return time.monotonic() - begun
