@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import worths_training
-from worths_training import METHODS, Training, data_for, loss_of, mean_squared_error, train
+from worths_training import MAP, METHODS, Training, data_for, loss_of, mean_squared_error, train
 
 import tierrank as tr
 
@@ -38,7 +38,17 @@ def test_the_oracle_s_loss_is_the_likelihood_of_a_full_order():
     assert float(loss_of("pl-topk")(scores, strict)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("method", list(METHODS))
+def test_with_a_prior_nothing_is_held_out_and_the_maximum_is_found():
+    _, tiers = data_for(MAP, 8, 30, seed=0)
+    done = train(MAP, tiers, Training(steps=1), seed=4)
+    scores = done.scores.clone().requires_grad_()
+    loss = tr.losses.pl_partition(scores, tiers, reduction="sum") + scores.square().sum() / (2 * 4)
+    loss.backward()
+    assert scores.grad.abs().max() < 1e-8
+    assert done.ended == "maximum"
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method != MAP])
 def test_the_first_step_is_adagrad_s(method):
     """Whatever the gradient's size, AdaGrad's first move is the learning rate, downhill."""
     _, tiers = data_for(method, 8, 12, seed=0)
