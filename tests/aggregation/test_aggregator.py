@@ -138,6 +138,13 @@ def test_a_prior_gives_the_maximum_of_the_posterior(prior):
     np.testing.assert_allclose(fitted.covariance(), centring @ inverse @ centring, atol=1e-4)
 
 
+def test_under_a_prior_items_are_not_counted_as_parameters():
+    fitted = tr.RankAggregator(prior="gaussian").fit([["a", "b"], ["a", "c"]])
+    assert fitted.log_likelihood_ is not None
+    assert fitted.aic_ is None
+    assert "AIC" not in str(fitted.summary())
+
+
 def test_a_pseudo_item_is_one_more_item_with_games_against_all():
     rankings, ghost = [["a", "b", "c"], ["a", "c"]], "ghost"
     games = [pair for item in "abc" for pair in ([item, ghost], [ghost, item])]

@@ -67,7 +67,8 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
     worths_, standard_errors_
         [items] worths, which sum to 1; standard errors of `log_worths_`
     log_likelihood_, aic_
-        of the lists, and Akaike's criterion with items − 1 parameters (None: no likelihood)
+        of the lists (None: the objective is no likelihood), and Akaike's criterion with items − 1
+        parameters (None: under a prior, too)
     connectivity_
         which items were compared with which, see `Connectivity`
     lists_

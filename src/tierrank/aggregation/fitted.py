@@ -62,7 +62,8 @@ class FittedLists(WorthResults):
         self.log_likelihood_ = self.aic_ = None
         if is_likelihood(name, self.objective_params):
             self.log_likelihood_ = -Sum(parts).value_and_gradient(descent.scores)[0]
-            self.aic_ = 2 * (len(self.items_) - 1) - 2 * self.log_likelihood_
+            if prior is None:  # a prior makes the items fewer parameters than they are
+                self.aic_ = 2 * (len(self.items_) - 1) - 2 * self.log_likelihood_
 
     @property
     def connectivity_(self) -> Connectivity:
@@ -151,9 +152,11 @@ class FittedLists(WorthResults):
 
     def _note(self) -> str:
         lists = self.lists_
-        fit = "" if self.log_likelihood_ is None else (
-            f", log-likelihood {self.log_likelihood_:.4g}, AIC {self.aic_:.4g}"
-        )  # fmt: skip
+        fit = ""
+        if self.log_likelihood_ is not None:
+            fit += f", log-likelihood {self.log_likelihood_:.4g}"
+        if self.aic_ is not None:
+            fit += f", AIC {self.aic_:.4g}"
         prior = "" if self.prior is None else f", prior {prior_from(self.prior)}"
         silent = f" ({lists.silent:g} of them one tie of all)" if lists.silent else ""
         return (
