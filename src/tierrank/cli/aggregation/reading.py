@@ -64,7 +64,8 @@ def read(path: Path, how: Columns) -> Rankings | Games:
             given = ", ".join(_spelt(name) for name in named)
             raise DataFileError(path, None, f"{given}: that is for tables alone, leave it out.")
         return _with_rest(read_rankings(path, format=kind), how.rest)
-    if _has_preferences(path, kind, how):
+    preferred, long, weighted = _look(path, kind, how)
+    if preferred:
         return _with_rest(_read_preferences(path, kind, how), how.rest)
     if how.items and how.games:
         one, two = (_spelt(next(iter(part))) for part in (how.items, how.games))
@@ -73,7 +74,6 @@ def read(path: Path, how: Columns) -> Rankings | Games:
             f"{one} is for a table with a row an item, {two} for one with a row a game: leave one "
             "of them out.",
         )  # fmt: skip
-    long, weighted = _look(path, kind, how)
     options: dict[str, Any] = {"format": kind, **how.both}
     if weighted and "wins" not in how.games:  # which count the games themselves
         options.setdefault("weight", "weight")
@@ -107,18 +107,6 @@ def missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:
     return found
 
 
-def _has_preferences(path: Path, kind: Any, how: Columns) -> bool:
-    """Whether a row of the table says who was preferred to whom."""
-    from tierrank.data.rankings.columns import open_table
-
-    if how.preferences:
-        return True
-    if how.items or set(how.games) - {"winner"}:
-        return False
-    with open_table(path, kind, how.both.get("separator")) as table:
-        return table.has(how.games.get("winner", "winner"), "loser")
-
-
 def _read_preferences(path: Path, kind: Any, how: Columns) -> Rankings:
     from tierrank.data import read_rankings
     from tierrank.data.files import DataFileError
@@ -139,14 +127,18 @@ def _read_preferences(path: Path, kind: Any, how: Columns) -> Rankings:
     return read_rankings(path, format=kind, **chosen)
 
 
-def _look(path: Path, kind: Any, how: Columns) -> tuple[bool, bool]:
-    """Whether a table has a row an item, not a game; and whether it has a column `weight`."""
+def _look(path: Path, kind: Any, how: Columns) -> tuple[bool, bool, bool]:
+    """Whether a row is a preference, else an item of a list; whether there is a column `weight`."""
     from tierrank.data.rankings.columns import open_table
 
     lists = how.items.get("list", ["list"])
+    winner = how.games.get("winner", "winner")
     with open_table(path, kind, how.both.get("separator")) as table:
+        other = how.items or set(how.games) - {"winner"}
+        preferred = bool(how.preferences) or (not other and table.has(winner, "loser"))
         usual = table.has(*lists, how.items.get("item", "item"))
-        return bool(how.items) or (not how.games and usual), table.has("weight")
+        long = bool(how.items) or (not how.games and usual)
+        return preferred, long, table.has("weight")
 
 
 def _with_rest(rankings: Rankings, rest: str | None) -> Rankings:

@@ -87,9 +87,9 @@ class Rankings:
         lists, items = _count(len(self), "list"), _count(self.tiers.n_items or 0, "item")
         # The tiers show a few lists themselves, one a line: "  list 0: a > b".
         shown = repr(replace(self.tiers[:_LISTS_SHOWN], keys=None)).splitlines()[1:]
-        weights = [_short(weight) for weight in self.weights[:_LISTS_SHOWN].tolist()]
+        weights = [short(weight) for weight in self.weights[:_LISTS_SHOWN].tolist()]
         width = max(map(len, weights), default=0)
-        lines = [f"Rankings({lists} of weight {_short(float(self.weights.sum()))}, {items})"]
+        lines = [f"Rankings({lists} of weight {short(float(self.weights.sum()))}, {items})"]
         for weight, line in zip(weights, shown, strict=False):
             lines.append(f"  {weight:>{width}} × {line.partition(': ')[2]}")
         if len(self) >= len(lines):
@@ -121,7 +121,8 @@ def _checked(weights: Any, lists: int) -> FloatArray:
     return values
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """A weight as people write it: whole numbers without a fraction."""
     return f"{value:,.0f}" if value.is_integer() and value < 1e15 else f"{value:.6g}"
 
 

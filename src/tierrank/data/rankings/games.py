@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.container import Rankings, short
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import IntArray, offsets, preview
 from tierrank.tiers.catalogue import Catalogue, read_catalogue
@@ -160,9 +160,9 @@ class Games:
         if bool((self.weights == 1).all()):
             counted = f"{rows:,} game{'s' * (rows != 1)} of {sides}"
         else:
-            counted = f"{rows:,} row{'s' * (rows != 1)} of weight {_short(total)}, {sides}"
+            counted = f"{rows:,} row{'s' * (rows != 1)} of weight {short(total)}, {sides}"
         won, lost, tied = (
-            _short(float(self.weights[self.outcome == outcome].sum()))
+            short(float(self.weights[self.outcome == outcome].sum()))
             for outcome in (FIRST, SECOND, TIE)
         )
         return f"Games({counted}: the first won {won}, the second won {lost}, {tied} tied)"
@@ -234,7 +234,3 @@ def _positive(weights: Any, rows: int) -> FloatArray:
             "games that were not played."
         )
     return found
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if value.is_integer() and value < 1e15 else f"{value:.6g}"
