@@ -117,9 +117,7 @@ class TrainingFolder:
     def _sweep(self) -> None:
         """Remove what killed processes were writing."""
         for folder in {self.path, self.checkpoint, *self._states()}:
-            for name in ("model", "curve", "checkpoint"):
-                for part in folder.glob(f".{name}*.part"):
-                    part.unlink(missing_ok=True)
+            storage.sweep(folder, "model", "curve", "checkpoint")
         shutil.rmtree(self.path / ".checkpoint.old", ignore_errors=True)
 
 
