@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pickle
+import re
 import signal
 import stat
 import subprocess
@@ -15,9 +16,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 from safetensors.numpy import load, save
 
 from tierrank import storage
+from tierrank.data import (
+    MultiLabelData,
+    RankingData,
+    Rankings,
+    write_letor,
+    write_rankings,
+    write_table,
+    write_xc,
+)
 from tierrank.storage import StorageError
 
 # How often a folder is read and written by several processes at once; more for a thorough look.
@@ -347,34 +358,53 @@ def test_without_locks_a_half_written_file_is_left_for_a_day(folder, monkeypatch
     assert [file.name for file in folder.glob(".*")] == [".model.json.1.part"]
 
 
-LIMITED = """
-import resource, sys, numpy as np
-from pathlib import Path
-from tierrank import storage
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-folder = Path(sys.argv[1])
-for act in (
-    lambda: storage.write(folder, "model", {"n": 1}, {"w": np.zeros(100_000)}),
-    lambda: storage.write(folder, "model", {"n": "1" * 200_000}, {}),
-    lambda: storage.replace_file(folder / "page.html", bytes(200_000)),
-):
-    try:
-        act()
-    except OSError as error:
-        print(error.errno, error.filename)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="has no such limits")
-def test_what_the_disk_refuses_names_the_path_and_changes_nothing(folder):
+def check_what_is_refused(folder, code):
+    """Whatever writes names what it was to write, and changes nothing."""
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
-    ran = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(folder)], capture_output=True, text=True
-    )
-    assert ran.stderr == ""
-    said = [f"{errno.EFBIG} {path}" for path in (folder, folder, folder / "page.html")]
-    assert ran.stdout.splitlines() == said
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 10)), np.ones(2000)
+    data = RankingData(X, y, np.arange(2000))
+    rankings = Rankings.from_rankings([rng.permutation(100).tolist() for _ in range(200)])
+    sparse = scipy.sparse.csr_matrix(X)
+    labels = MultiLabelData(sparse, (sparse > 0).astype(float))
+    writers = {
+        "a.txt": lambda path: write_letor(path, X, y, data.qid),
+        "a.csv.gz": lambda path: write_table(path, data),
+        "a.parquet": lambda path: write_table(path, data),
+        "a.jsonl": lambda path: write_rankings(rankings, path),
+        "a.toc.xz": lambda path: write_rankings(rankings, path),
+        "b.csv": lambda path: write_rankings(rankings, path),
+        "xc.txt": lambda path: write_xc(path, labels),
+        "y.txt": lambda path: write_xc(path.with_name("x.npz"), labels, labels=path),
+        "page.html": lambda path: storage.replace_file(path, bytes(200_000)),
+    }
+    for name, writer in writers.items():
+        with pytest.raises(OSError, match=re.escape(os.strerror(code))) as caught:
+            writer(folder / name)
+        assert (caught.value.errno, caught.value.filename) == (code, str(folder / name))
+    for content, arrays in (({}, {"w": np.zeros(100_000)}), ({"n": "1" * 200_000}, {})):
+        with pytest.raises(OSError, match=re.escape(os.strerror(code))) as caught:
+            storage.write(folder, "model", content, arrays)
+        assert (caught.value.errno, caught.value.filename) == (code, str(folder))
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_a_file_that_grows_beyond_its_limit_is_named(folder, full_disk):
+    with full_disk(at=15_000):
+        check_what_is_refused(folder, errno.EFBIG)
+
+
+def test_what_a_full_disk_does_not_take_is_named(tmp_path):
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(tmp_path)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("a small disk may not be mounted here")
+    try:
+        storage.write(tmp_path, "model", CONTENT, ARRAYS)
+        check_what_is_refused(tmp_path, errno.ENOSPC)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
 
 
 def test_a_file_that_cannot_be_made_is_named_as_it_was_asked_for(tmp_path):

@@ -95,7 +95,7 @@ class TrainingFolder:
         self._drop_checkpoint()
 
     def abandon(self) -> None:
-        """The fit was refused: if it kept no state, there is nothing to resume either."""
+        """The fit, or its model, was refused: without a kept state nothing is left to resume."""
         if not self.has_checkpoint:
             self._drop_checkpoint()
             if not any(self.path.iterdir()):
