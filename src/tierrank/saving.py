@@ -56,10 +56,13 @@ def load(folder: Path | str) -> Any:
     path = Path(folder)
     info, tensors = storage.read(path, "model")
     name = info.pop("estimator", None) if isinstance(info, dict) else None
-    if name not in SAVABLE:
-        raise StorageError(f"{path}: holds a model of kind {name!r}, which this tierrank lacks")
+    if not isinstance(name, str) or name not in SAVABLE:
+        kind = ascii(name)[:80]
+        raise StorageError(f"{path}: holds a model of kind {kind}, which this tierrank lacks")
     estimator = getattr(import_module(SAVABLE[name]), name)
     try:
         return estimator.from_state(info, tensors)
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+    except ImportError:
+        raise  # a library that the model needs is not installed
+    except Exception as error:  # of any kind: it is a stranger who chose what is in it
         raise StorageError(f"{path}: does not hold together as a {name}: {error}") from error

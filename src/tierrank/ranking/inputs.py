@@ -53,6 +53,13 @@ def split_query_column(X: Any, column: str | int | None) -> tuple[Any, Any]:
             raise ValueError(f"X has no column {column!r}, which query_column names")
         rest = X.drop(columns=column) if hasattr(X, "iloc") else X.drop(column)
         return rest, np.asarray(X[column])
+    width = np.shape(X)[-1]
+    whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
+    if not whole or not -width <= column < width:
+        raise ValueError(
+            f"query_column is {column!r}: give the name of a column of X, or its number, 0 to "
+            f"{width - 1}"
+        )
     if hasattr(X, "columns"):
         return split_query_column(X, list(X.columns)[column])
     if hasattr(X, "tocsc"):

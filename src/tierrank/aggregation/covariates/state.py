@@ -9,6 +9,7 @@ import torch
 
 from tierrank.aggregation.covariates import fitting
 from tierrank.aggregation.lists import CountedLists, FloatArray
+from tierrank.aggregation.state import checked_facts
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training import History
@@ -75,7 +76,7 @@ def fill(fitted: FeatureAggregator, info: dict[str, Any], arrays: Arrays) -> Non
             raise ValueError(f"{name} has numbers that are not finite")
     if not (arrays["scale"] > 0).all():
         raise ValueError("scale has numbers that are not positive")
-    attributes = {name: info["fit"][name] for name in FACTS}
+    attributes = checked_facts(info["fit"], FACTS)
     covariances: dict[str, FloatArray] = {}
     if fitted.model == "linear":
         attributes["coef_"] = arrays["coef"].copy()
