@@ -47,7 +47,7 @@ class Checkpoint:
         content, tensors = storage.read(self.folder, "checkpoint")
         if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
             raise storage.StorageError(
-                f"{self.folder}: does not hold the state of a fit. Remove the folder, and begin anew."
+                f"{self.folder}: holds no state of a fit. Remove it, and begin anew."
             )
         if content["identity"] != self.identity:
             other = ", ".join(_differing(content["identity"], self.identity))
