@@ -48,7 +48,8 @@ class PairedTies(PairedResults):
         "pseudo-item" or "pseudo-item:0.5", everybody won and lost so many games against one more
         item. Without one, games must lead from every item to every other.
     tol
-        the fit ends when every part of the gradient is below this times the games it is a sum over
+        the fit goes on until every part of the gradient is below this times the games it is a sum
+        over, and the next step would change nothing any more
     max_iter
         most steps of Newton's method
     uncertainty
@@ -149,11 +150,11 @@ class PairedTies(PairedResults):
 
     def _fit(self, fixtures: Fixtures) -> Self:
         ties = (self.ties or "refuse") if self.model == "bradley-terry" else None
-        share = check_ties(fixtures, self.model, ties)
+        prior = prior_from(self.prior)
+        share = check_ties(fixtures, self.model, ties, prior)
         if ties == "drop":
             fixtures = fixtures.without_ties()
         fixtures = fixtures.counted()
-        prior = prior_from(self.prior)
         if prior is None and not fixtures.has_teams:
             found = connectivity(fixtures.to_tiers(), ties_connect=True)
             if not found.connected:
@@ -163,6 +164,13 @@ class PairedTies(PairedResults):
         if loss.tie_at is not None:
             start[loss.tie_at] = starting_t(share)
         end = solver.minimise(loss, start, tol=self.tol, max_iter=self.max_iter)
+        places = {"tie": loss.tie_at, "home": loss.home_at}
+        extras = {name: float(end.point[at]) for name, at in places.items() if at is not None}
+        names = [str(player) for player in fixtures.players]
+        names += [TITLES[self.model][name] for name in extras]
+        covariance = solver.covariance(
+            loss, end, sandwich=self.uncertainty == "sandwich", names=names
+        )
         if not end.converged:
             warnings.warn(
                 f"Newton's method did not come to its end in {end.n_iter} steps: raise max_iter, "
@@ -170,13 +178,6 @@ class PairedTies(PairedResults):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        places = {"tie": loss.tie_at, "home": loss.home_at}
-        extras = {name: float(end.point[at]) for name, at in places.items() if at is not None}
-        names = [str(player) for player in fixtures.players]
-        names += [TITLES[self.model][name] for name in extras]
-        covariance = solver.covariance(
-            loss, end.point, sandwich=self.uncertainty == "sandwich", names=names
-        )
         w = end.point[: loss.players]
         self.items_ = fixtures.players
         self.log_worths_ = w - w.mean()
