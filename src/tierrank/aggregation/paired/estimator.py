@@ -115,7 +115,9 @@ class PairedTies(PairedResults):
         self.max_iter = max_iter
         self.uncertainty = uncertainty
 
-    def fit(self, games: Any, weights: Any = None, *, neutral: Any = None) -> Self:
+    def fit(
+        self, games: Any, weights: Any = None, *, items: Any = None, neutral: Any = None
+    ) -> Self:
         """Fit to games; equal ones are counted once.
 
         Parameters
@@ -124,12 +126,16 @@ class PairedTies(PairedResults):
             `Games`; rows of (first, second, outcome), the outcome "first", "second" or "tie", or
             1, −1 or 0; or `Rankings` or `Tiers` whose lists have two items, a tie in one tier
         weights
-            [games] how often each was played, on top of the weights that `Games` have
+            [games] how often each was played, 0 or more, on top of the weights that `Games` have
+        items
+            the items (the players, with teams), or N for the integers 0 .. N - 1: results come in
+            this order, and one that is in no game needs a prior. Without it, those that occur, in
+            order of first appearance, or in their own if they are the integers 0 .. N - 1.
         neutral
             [games] booleans, with `home`: games whose first side had no advantage
         """
         check_options(self)
-        return self._fit(read_fixtures(games, weights, neutral, home=self.home))
+        return self._fit(read_fixtures(games, weights, neutral, home=self.home, items=items))
 
     def fit_table(self, wins: Any, ties: Any = None, names: Sequence[Any] | None = None) -> Self:
         """Fit to tables of counts.
