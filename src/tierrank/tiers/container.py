@@ -148,7 +148,8 @@ class Tiers:
             inside it is a tie. A 2-D integer array holds one strict ranking a row.
         items
             the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
-            names in order of first appearance (for a 2-D integer array, 0 .. its largest).
+            names in order of first appearance, or in their own if they are the integers 0 .. N - 1
+            (for a 2-D integer array, 0 .. its largest).
         rest
             what a list does not name is "absent" from it, or tied in the "last" place. In the
             second case a list may also be empty: all it has is that last tier.
@@ -208,7 +209,8 @@ class Tiers:
             one sequence of (winner, loser) pairs a list, or an integer array [n, 2] a list
         items
             the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
-            names in order of first appearance (for integer arrays, 0 .. their largest).
+            names in order of first appearance, or in their own if they are the integers 0 .. N - 1
+            (for integer arrays, 0 .. their largest).
         method
             "exact" gives the ordered partition with the most tiers in which every item of a tier
             is above every item of all lower tiers by a path in the graph, so that nothing is
