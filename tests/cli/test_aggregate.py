@@ -221,3 +221,14 @@ def test_ctrl_c_leaves_nothing_half_written(run, votes, tmp_path, ctrl_c_when, l
     assert ran.code == 130
     assert ran.text.strip() == "Stopped."
     assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--out", "--json", "--csv", "--save"])
+def test_a_full_disk_is_one_line_that_names_the_path(run, votes, tmp_path, full_disk, option):
+    assert run("aggregate", votes, option, tmp_path / "whole.html").code == 0
+    with full_disk(at=200):
+        ran = run("aggregate", votes, option, tmp_path / "it.html")
+    assert ran.code == 1
+    assert ran.err.endswith(f"Error: {tmp_path / 'it.html'}: File too large\n")
+    assert not (tmp_path / "it.html").is_file()
+    assert not list(tmp_path.rglob("*.part"))
