@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tierrank.__main__ import INTERRUPTED as INTERRUPTED
+
 if TYPE_CHECKING:
     from rich.console import Console
-
-INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
 
 def explained(command: Callable[..., None]) -> Callable[..., None]:
