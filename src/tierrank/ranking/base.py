@@ -28,9 +28,10 @@ from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.checkpoint import digest
+from tierrank.training.settings import Learned
 
 
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     """A model that scores rows by their features, fitted to the tiers of each list.
 
     A subclass gives `_learn`, `_scores`, `_to_state` and `_from_state`, and a constructor with at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +47,52 @@ class Scaling:
 
 
 @dataclass(frozen=True)
+class CoefCovariance:
+    """From a kind to the covariance of coefficients, for features as they were given.
+
+    Attributes
+    ----------
+    objective, params, lists
+        what was minimised
+    rows, scaling
+        [items, features] as they were fitted, and how they came from those that were given
+    coef
+        [features] of these rows, at the minimum
+    bend, penalty
+        [features, features] second derivatives of the lists' loss there, and [features]
+    """
+
+    objective: str
+    params: dict[str, Any] | None
+    lists: CountedLists
+    rows: FloatArray
+    scaling: Scaling
+    coef: FloatArray
+    bend: FloatArray
+    penalty: FloatArray
+
+    def __call__(self, kind: str) -> FloatArray:
+        """[features, features] by the "information" or the "sandwich"."""
+        found = linear.inverse(self.bend + np.diag(self.penalty))
+        if kind == "sandwich":
+            found = found @ self._middle() @ found
+        return np.asarray(found / np.outer(self.scaling.scale, self.scaling.scale))
+
+    def _middle(self) -> FloatArray:
+        """What stands in the middle of the sandwich."""
+        tiers, width = self.lists.tiers, self.rows.shape[1]
+        if len(tiers) <= width:
+            raise ValueError(
+                f"{len(tiers)} different lists are too few to see how {width} coefficients vary "
+                'between lists: uncertainty="sandwich" needs more lists than features'
+            )
+        losses = objective_of(self.objective, self.params)
+        return linear.summed_squares(
+            losses, tiers, self.lists.counts, self.rows @ self.coef, self.rows
+        )
+
+
+@dataclass(frozen=True)
 class Fit:
     """What was learned.
 
@@ -65,7 +110,7 @@ class Fit:
 
     scaling: Scaling
     attributes: dict[str, Any]
-    covariance: Callable[[str], FloatArray] | None = None
+    covariance: CoefCovariance | None = None
     covariances: dict[str, FloatArray] = field(default_factory=dict)
 
 
@@ -155,12 +200,6 @@ def _linear(
     if within is not None and name in NEED_CONNECTION:
         check_maximum(term, descent, information, within, names)
 
-    def covariance(kind: str) -> FloatArray:
-        found = linear.inverse(information + np.diag(penalty))
-        if kind == "sandwich":
-            found = found @ _middle(settings, lists, rows @ descent.scores, rows) @ found
-        return np.asarray(found / np.outer(scaling.scale, scaling.scale))
-
     log_likelihood = aic = None
     if is_likelihood(settings.objective, settings.objective_params):
         log_likelihood = -Sum(parts).value_and_gradient(rows @ descent.scores)[0]
@@ -181,21 +220,8 @@ def _linear(
             "objective_values_": descent.values,
             "gradient_norm_": descent.gradient_norm,
         },
-        covariance,
+        CoefCovariance(name, params, lists, rows, scaling, descent.scores, information, penalty),
     )
-
-
-def _middle(
-    settings: FeatureAggregator, lists: CountedLists, scores: FloatArray, rows: FloatArray
-) -> FloatArray:
-    """What stands in the middle of the sandwich."""
-    if len(lists.tiers) <= rows.shape[1]:
-        raise ValueError(
-            f"{len(lists.tiers)} different lists are too few to see how {rows.shape[1]} "
-            'coefficients vary between lists: uncertainty="sandwich" needs more lists than features'
-        )
-    losses = objective_of(settings.objective, settings.objective_params)
-    return linear.summed_squares(losses, lists.tiers, lists.counts, scores, rows)
 
 
 def _neural(
