@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from tierrank.data.files import DataFileError, without_compression
+from tierrank.data.files import DataFileError, expands, without_compression
 from tierrank.data.letor import read_letor
 from tierrank.data.letor.reader import OneBased
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
@@ -18,6 +18,7 @@ Format = Literal["auto", "letor"] | TableFormat
 FORMATS = ("auto", "letor", "csv", "tsv", "parquet")
 
 
+@expands
 def read(
     path: str | PathLike[str],
     *,
@@ -29,6 +30,7 @@ def read(
     missing: Missing = "keep",
     n_features: int | None = None,
     one_based: OneBased = "auto",
+    max_expansion: float | None = None,
 ) -> RankingData:
     """Read a file of ranking data, in whatever format its name says.
 
@@ -51,6 +53,8 @@ def read(
         no row names are 0
     one_based
         whether the indices of a LETOR file start at 1
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Raises
     ------

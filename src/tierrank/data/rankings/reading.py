@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tierrank.data.files import DataFileError, without_compression
+from tierrank.data.files import DataFileError, expands, without_compression
 from tierrank.data.rankings.columns import open_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
@@ -33,6 +33,7 @@ _BY_SUFFIX: dict[str, FileFormat] = {
 }
 
 
+@expands
 def read_rankings(
     path: str | PathLike[str],
     *,
@@ -46,6 +47,7 @@ def read_rankings(
     second: str | None = None,
     winner: str | None = None,
     loser: str | None = None,
+    max_expansion: float | None = None,
     **options: Any,
 ) -> Rankings:
     """Read a file of rankings, in whatever format its name says.
@@ -72,6 +74,8 @@ def read_rankings(
     weight
         the column of a table that says how often a list was given; without it, the one that is
         called "weight", if there is one
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
     options
         others of `read_long_rankings` or `read_games`, such as missing_rank or first_score
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, get_args
 
-from tierrank.data.files import without_compression
+from tierrank.data.files import expands, without_compression
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables.choice import Wanted
 from tierrank.data.tables.errors import TableError, need_pyarrow
@@ -18,6 +18,7 @@ PARQUET = ".parquet"
 TableFormat = Literal["csv", "tsv", "parquet"]
 
 
+@expands
 def read_table(
     path: str | PathLike[str],
     *,
@@ -28,6 +29,7 @@ def read_table(
     missing: Missing = "keep",
     separator: str | None = None,
     format: TableFormat | None = None,
+    max_expansion: float | None = None,
 ) -> RankingData:
     """Read a CSV or Parquet file with named columns.
 
@@ -57,6 +59,9 @@ def read_table(
         what stands between two cells of a CSV file; without it, as the name says
     format
         "csv", "tsv" or "parquet", where the name does not tell
+    max_expansion
+        how many times its size a compressed file, or a Parquet file, may expand to, beyond half a
+        GiB: 200 without it
 
     Raises
     ------
