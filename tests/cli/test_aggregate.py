@@ -232,3 +232,14 @@ def test_csv_makes_formulas_text_unless_it_is_to_be_raw(run, tmp_path):
     assert float(rows["'=1+1"]["log_worth"]) < 0
     ran = run("aggregate", path, "--csv", "-", "--raw-csv")
     assert {row["item"] for row in csv.DictReader(io.StringIO(ran.out))} == {"=1+1", "@ann", "-7"}
+
+
+@pytest.mark.parametrize("option", ["--out", "--json", "--csv", "--save"])
+def test_a_full_disk_is_one_line_that_names_the_path(run, votes, tmp_path, full_disk, option):
+    assert run("aggregate", votes, option, tmp_path / "whole.html").code == 0
+    with full_disk(at=200):
+        ran = run("aggregate", votes, option, tmp_path / "it.html")
+    assert ran.code == 1
+    assert ran.err.endswith(f"Error: {tmp_path / 'it.html'}: File too large\n")
+    assert not (tmp_path / "it.html").is_file()
+    assert not list(tmp_path.rglob("*.part"))

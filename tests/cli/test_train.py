@@ -234,6 +234,24 @@ def test_files_that_do_not_serve_are_explained(run, fold, tmp_path):
     assert "is a file, but a model is a folder" in ran.text
 
 
+def test_a_full_disk_is_one_line_that_names_the_path_and_leaves_nothing(
+    run, fold, tmp_path, model, full_disk
+):
+    out = tmp_path / "full"
+    train = ["train", fold, "--model", "linear", "--out"]
+    with full_disk(at=200):
+        ran = run(*train, out)
+        again = run(*train, model, "--overwrite")
+        scores = run("predict", model, fold / "test.txt", "--out", tmp_path / "scores.csv")
+    assert (ran.code, again.code, scores.code) == (1, 1, 1)
+    assert ran.err == f"Error: {out / 'checkpoint'}: File too large\n"
+    assert scores.err == f"Error: {tmp_path / 'scores.csv'}: File too large\n"
+    assert not out.exists()
+    assert not (tmp_path / "scores.csv").exists()
+    assert not list(tmp_path.rglob("*.part"))
+    tr.load(model)
+
+
 @pytest.mark.data
 def test_a_fold_of_mq2008_is_ranked_better_than_by_chance(run, tmp_path):
     folder = DATA / "mq2008"

@@ -146,8 +146,11 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         weights
             [lists] how often each was seen, 0 or more
         items, rest
-            for plain rankings: the catalogue, and whether what a list does not name is "absent"
-            from it or tied in the "last" place
+            the catalogue, in whose order results come: a sequence of names, or N for the integers
+            0 .. N - 1; and whether what a list does not name is "absent" from it or tied in the
+            "last" place. Without items, those that the rankings have or name, in order of first
+            appearance, or in their own if they are the integers 0 .. N - 1. An item that no list
+            names has no estimate without a prior.
         watch
             called after every iteration with a `tierrank.training.Progress`
 

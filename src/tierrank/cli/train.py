@@ -135,12 +135,12 @@ def train(
                 checkpoint_every=checkpoint_every,
                 watch=display.watch,
             )
-    except ValueError:
+        if stopped:
+            _leave(ranker, folder)
+        folder.save(ranker, _title(ranker))
+    except (ValueError, OSError):
         folder.abandon()
         raise
-    if stopped:
-        _leave(ranker, folder)
-    folder.save(ranker, _title(ranker))
     folder.finish()
     _summarise(ranker, parts, folder, time.monotonic() - begun)
 

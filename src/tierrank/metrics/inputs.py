@@ -104,7 +104,7 @@ def _finite_rows(values: Any, what: str) -> AnyArray:
     if rows.ndim != 1:
         raise ValueError(
             f"{what} have shape {rows.shape}: give flat rows (1-D), and qid or lengths for "
-            "several lists."
+            "several lists (of padded ones: scores[mask], labels[mask], lengths=mask.sum(1))."
         )
     if rows.dtype.kind == "f" and not (finite := np.isfinite(rows)).all():
         at = int(np.argmin(finite))
