@@ -72,8 +72,9 @@ def check_file(path: Path, option: str) -> None:
         with TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        why = error.strerror or error
-        raise typer.BadParameter(f"{option}: {path} cannot be written: {why}") from None
+        raise typer.BadParameter(
+            f"{option}: nothing can be written there: {path}: {error.strerror}"
+        ) from None
 
 
 def write(path: Path | None, what: str, content: Callable[[], str]) -> None:
