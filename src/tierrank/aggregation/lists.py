@@ -17,6 +17,10 @@ from tierrank.tiers.distinct import equal_lists
 FloatArray = npt.NDArray[np.float64]
 
 LIGHTEST, HEAVIEST = 1e-50, 1e50  # the largest weight: its square and sums stay in float64's range
+NOTHING_SAID = (
+    "no list says anything: all are empty, of weight 0, or one tie of all their items. If items "
+    'that a list does not name are behind those it names, as on approval ballots, pass rest="last".'
+)
 
 
 @dataclass(frozen=True)

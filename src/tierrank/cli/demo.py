@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tierrank.cli.aggregation.places import check_file
 from tierrank.cli.app import app
 
 
@@ -15,12 +15,7 @@ def _picture(path: Path) -> Path:
     """A place where a plot can be saved: better known before the work than after it."""
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise typer.BadParameter(f"a plot is a .png, .pdf or .svg file, and {path} is none")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise typer.BadParameter(f"no plot can be saved there: {error}") from None
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise typer.BadParameter(f"no plot can be saved as {path}: the place cannot be written to")
+    check_file(path, "--out")
     return path
 
 

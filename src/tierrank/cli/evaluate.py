@@ -46,6 +46,7 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV.")] = False,
+    raw_csv: options.RawCsv = False,
     gain: Annotated[
         str | None,
         typer.Option(rich_help_panel=_CONVENTIONS, show_default="exp2",
@@ -101,7 +102,7 @@ def evaluate(
         chosen = {key: value for key, value in conventions.items() if value is not None}
         typer.echo(standings_json(found, data=str(data), conventions=chosen), nl=False)
     elif as_csv:
-        typer.echo(standings_csv(found), nl=False)
+        typer.echo(standings_csv(found, raw=raw_csv), nl=False)
     else:
         queries = max(each.queries for each in found)
         title = f"{data}: {queries:,} quer{'ies' if queries != 1 else 'y'}"

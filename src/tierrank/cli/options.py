@@ -51,6 +51,12 @@ ZeroBased = Annotated[
     typer.Option("--zero-based", rich_help_panel=_DATA,
                  help="Feature indices of the LETOR file start at 0, even if no row has a 0."),
 ]  # fmt: skip
+RawCsv = Annotated[
+    bool,
+    typer.Option("--raw-csv",
+                 help="In CSV, write text as it is, also where a spreadsheet would take it for a "
+                 "formula; without this it gets ' in front."),
+]  # fmt: skip
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", show_default=False, help="Folder of a trained model.")
 ]

@@ -13,7 +13,7 @@ from tierrank.cli.aggregation.places import Places, said, write
 from tierrank.cli.aggregation.wording import in_words, noted, spelled
 from tierrank.cli.app import app
 from tierrank.cli.messages import stdout
-from tierrank.cli.options import Seed, Threads, use_threads
+from tierrank.cli.options import RawCsv, Seed, Threads, use_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +79,7 @@ def aggregate(
         typer.Option(metavar="FILE", rich_help_panel=_OUT, show_default=False,
                      help="Write a row an item as CSV; - for standard output."),
     ] = None,
+    raw_csv: RawCsv = False,
     save: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", rich_help_panel=_OUT, show_default=False,
@@ -160,7 +161,7 @@ def aggregate(
         )  # fmt: skip
     for each in page.notes:
         noted(each)
-    _write(places, fitted, page, parameters, file)
+    _write(places, fitted, page, parameters, file, raw_csv)
     if not places.takes_stdout:
         _print(page, parameters, top)
 
@@ -238,6 +239,7 @@ def _write(
     page: AggregationPage,
     parameters: Sequence[Parameter],
     file: Path,
+    raw_csv: bool,
 ) -> None:
     from tierrank.report.aggregation import page_html
     from tierrank.report.worth_tables import worth_csv, worth_json
@@ -247,7 +249,7 @@ def _write(
         said("The model", save(fitted, places.model))
     write(places.page, "The report", lambda: page_html(page))
     write(places.json, "JSON", lambda: worth_json(page, parameters, file=str(file)))
-    write(places.csv, "CSV", lambda: worth_csv(page))
+    write(places.csv, "CSV", lambda: worth_csv(page, raw=raw_csv))
 
 
 def _print(page: AggregationPage, parameters: Sequence[Parameter], top: int | None) -> None:

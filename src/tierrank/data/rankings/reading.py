@@ -10,13 +10,15 @@ from typing import Any, Literal, get_args
 from tierrank.data.files import DataFileError, expands, without_compression
 from tierrank.data.rankings.columns import open_table
 from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.errors import Doubts
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
 from tierrank.data.rankings.long_tables import read_long_rankings
 from tierrank.data.rankings.long_writer import write_long_rankings
 from tierrank.data.rankings.pair_tables import read_games
 from tierrank.data.rankings.preferences import read_preferences
-from tierrank.data.rankings.preflib import PrefLib, read_preflib, write_preflib
+from tierrank.data.rankings.preflib import PrefLib, write_preflib
 from tierrank.data.rankings.preflib.checks import SUFFIXES as PREFLIB_TYPES
+from tierrank.data.rankings.preflib.reader import read_with
 from tierrank.data.tables.reader import TableFormat
 
 FileFormat = Literal["preflib", "jsonl"] | TableFormat
@@ -48,6 +50,7 @@ def read_rankings(
     winner: str | None = None,
     loser: str | None = None,
     max_expansion: float | None = None,
+    strict: bool = False,
     **options: Any,
 ) -> Rankings:
     """Read a file of rankings, in whatever format its name says.
@@ -76,6 +79,8 @@ def read_rankings(
         called "weight", if there is one
     max_expansion
         how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    strict
+        True to refuse PrefLib files that `read_preflib` reads with a warning
     options
         others of `read_long_rankings` or `read_games`, such as missing_rank or first_score
 
@@ -109,7 +114,9 @@ def read_rankings(
         if named_items or named_games or weight is not None or options:
             what = "columns and their options are for tables alone: leave them out."
             raise DataFileError(path, None, what)
-        return read_preflib(path).rankings if kind == "preflib" else read_jsonl_rankings(path)
+        if kind == "jsonl":
+            return read_jsonl_rankings(path)
+        return read_with(path, Doubts(strict=strict), stacklevel=2).rankings
     if named_items and named_games:
         raise DataFileError(
             path,
