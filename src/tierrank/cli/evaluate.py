@@ -69,7 +69,9 @@ def evaluate(
     ] = None,
     label: options.Label = "label",
     query: options.Query = "qid",
+    drop: options.Drop = None,
     missing: options.Missing = "keep",
+    separator: options.Separator = None,
     zero_based: options.ZeroBased = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -87,7 +89,7 @@ def evaluate(
     options.use_threads(threads)
     conventions = {"gain": gain, "ties": ties, "empty": _number_or_word(empty)}
     measures = _measures(metric or list(DEFAULT_METRICS), conventions, asked=bool(metric))
-    how = options.Reading(label, query, (), missing, zero_based)
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
     source = _Source(data, fold, how)
     values: dict[str, dict[str, Array]] = {}
     for ranker in rankers:

@@ -40,7 +40,9 @@ def predict(
     raw_csv: options.RawCsv = False,
     label: options.Label = "label",
     query: options.Query = "qid",
+    drop: options.Drop = None,
     missing: options.Missing = "keep",
+    separator: options.Separator = None,
     zero_based: options.ZeroBased = False,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
@@ -51,7 +53,7 @@ def predict(
 
     options.use_threads(threads)
     ranker = load_ranker(model)
-    how = options.Reading(label, query, (), missing, zero_based)
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
     rows = read_for_model(data, ranker, how)
     scores = scores_of(ranker, rows)
     if out is None:

@@ -42,6 +42,16 @@ class Entry:
 
 OBJECTIVES: dict[str, Entry] = {}
 
+_BY_NDCG = "weighs the pairs of ranknet by NDCG, which no objective here does"
+THEIRS = {
+    "lambdarank": _BY_NDCG,
+    "rank:ndcg": _BY_NDCG,
+    "rank:map": "weighs the pairs of ranknet by MAP, which no objective here does",
+    "rank:pairwise": "is called ranknet here",
+    "rank_xendcg": "is a cross entropy as listnet is, with other targets",
+}
+"""What the objectives of LightGBM and XGBoost are, to those who look for them here."""
+
 
 def objective(name: str, family: Family, source: str) -> Callable[[Function], Function]:
     """Enter a function of (scores, tiers, *, weights, reduction) under a name.
@@ -105,6 +115,11 @@ def find(name: str) -> Entry:
     plain = {_plain(known): entry for known, entry in OBJECTIVES.items()}
     if _plain(name) in plain:
         return plain[_plain(name)]
+    if name in THEIRS:
+        raise ValueError(
+            f"there is no objective {name!r}: it {THEIRS[name]}. Begin with 'pl-partition', the "
+            f"exact likelihood. The objectives are {', '.join(OBJECTIVES)}"
+        )
     close = difflib.get_close_matches(_plain(name), plain, n=1)
     hint = f"did you mean {plain[close[0]].name!r}? " if close else ""
     raise ValueError(
