@@ -109,6 +109,8 @@ def read_fixtures(games: Any, weights: Any, neutral: Any, *, home: bool) -> Fixt
         games = Games.from_rows(games)
     if not len(games):
         raise ValueError("there are no games: give at least one")
+    if neutral is None and home:
+        neutral = games.neutral
     given = games.weights if weights is None else games.weights * _weights(weights, len(games))
     away = _neutral(neutral, len(games), home)
     players, members, borders, side = _players_of(games.names)
