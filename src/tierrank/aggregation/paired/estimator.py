@@ -19,6 +19,7 @@ from tierrank.aggregation.paired.results import TITLES, PairedResults
 from tierrank.aggregation.paired.sides import Fixtures, fixtures_of_table, read_fixtures
 from tierrank.aggregation.paired.state import read_state, write_state
 from tierrank.aggregation.terms.priors import Prior, prior_from
+from tierrank.data.rankings.reading import of_frame
 from tierrank.storage import Arrays
 
 
@@ -116,7 +117,13 @@ class PairedTies(PairedResults):
         self.uncertainty = uncertainty
 
     def fit(
-        self, games: Any, weights: Any = None, *, items: Any = None, neutral: Any = None
+        self,
+        games: Any,
+        weights: Any = None,
+        *,
+        items: Any = None,
+        neutral: Any = None,
+        **columns: Any,
     ) -> Self:
         """Fit to games; equal ones are counted once.
 
@@ -124,7 +131,8 @@ class PairedTies(PairedResults):
         ----------
         games
             `Games`; rows of (first, second, outcome), the outcome "first", "second" or "tie", or
-            1, −1 or 0; or `Rankings` or `Tiers` whose lists have two items, a tie in one tier
+            1, −1 or 0; `Rankings` or `Tiers` whose lists have two items, a tie in one tier; or a
+            frame of pandas, polars or pyarrow
         weights
             [games] how often each was played, 0 or more, on top of the weights that `Games` have
         items
@@ -132,9 +140,17 @@ class PairedTies(PairedResults):
             this order, and one that is in no game needs a prior. Without it, those that occur, in
             order of first appearance, or in their own if they are the integers 0 .. N - 1.
         neutral
-            [games] booleans, with `home`: games whose first side had no advantage
+            [games] booleans, with `home`: games whose first side had no advantage, where `Games` do
+            not say it themselves; of a frame, the column
+        columns
+            of a frame: what `tierrank.data.read_games` takes, as in
+            ``fit(df, first="white", second="black", winner="won")``. Those that are not named are
+            found by their names, and a warning says what was taken for what.
         """
         check_options(self)
+        if isinstance(neutral, str):
+            columns, neutral = columns | {"neutral": neutral}, None
+        games = of_frame(games, columns)
         return self._fit(read_fixtures(games, weights, neutral, home=self.home, items=items))
 
     def fit_table(self, wins: Any, ties: Any = None, names: Sequence[Any] | None = None) -> Self:
@@ -164,7 +180,7 @@ class PairedTies(PairedResults):
         if prior is None and not fixtures.has_teams:
             found = connectivity(fixtures.to_tiers(), ties_connect=True)
             if not found.connected:
-                raise Disconnected(found)
+                raise Disconnected(found, "games")
         loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior)
         start = np.zeros(loss.size)
         if loss.tie_at is not None:

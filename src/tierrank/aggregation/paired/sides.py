@@ -124,6 +124,8 @@ def read_fixtures(
         games = _games_of(games)
     elif not isinstance(games, Games):
         games = Games.from_rows(games)
+    if neutral is None and home:
+        neutral = games.neutral
     given = games.weights if weights is None else games.weights * _weights(weights, len(games))
     if not given.any():
         raise ValueError("there are no games: give at least one, of a weight above 0")
