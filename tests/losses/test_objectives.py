@@ -84,6 +84,8 @@ BY_HAND = {
     "davidson": -log(
         4 / (6 + sqrt(8)) * (4 / 7) ** 2 * 2 / (3 + sqrt(2)) * 1 / 3 * sqrt(2) / (3 + sqrt(2))
     ),
+    # {b, c} out of {b, c}, {b, d} and {c, d}
+    "cox-discrete": -log(4 / 8 * 2 * 1 / (2 * 1 + 2 * 1 + 1 * 1)),
     # C = 15/4, then 7/3 with a subset of two, then 1
     "pmop-fd": -log(4 / 8 * 4 / 15 * 3 / 4 * 3 / 7 / 2),
     "pmop-exact": -log(

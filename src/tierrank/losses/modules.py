@@ -189,6 +189,12 @@ class Davidson(_PairedTies):
         super().__init__(beta, reduction)
 
 
+class CoxDiscrete(Objective):
+    """`cox_discrete` as a module."""
+
+    function = staticmethod(ordered_partition.cox_discrete)
+
+
 class PMOPFD(Objective):
     """`pmop_fd` as a module."""
 

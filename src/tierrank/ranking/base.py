@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -117,7 +117,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 20.0,
         watch: Watch | None = None,
-        **others: Any,
+        **others: Never,  # so that type checkers refuse them too
     ) -> Self:
         """Learn from labelled rows.
 
