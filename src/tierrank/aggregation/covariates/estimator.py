@@ -202,7 +202,8 @@ class FeatureAggregator(FeatureResults, BaseEstimator):  # type: ignore[misc]
             setattr(self, name, value)
         self._scaling, self._covariances = found.scaling, dict(found.covariances)
         self._later = found.covariance
-        self._features, self._spread = features, features - features.mean(axis=0)
+        self._features = features
+        self._spread = (features - features.mean(axis=0)) / found.scaling.unit
         self._offset = 0.0
         self._offset = float(self._scores(features).mean())
         self.log_worths_ = self._scores(features)

@@ -37,18 +37,28 @@ class Scaling:
     @classmethod
     def of(cls, values: FloatArray) -> Scaling:
         """To mean 0 and variance 1; a feature that is constant is only shifted."""
-        scale = values.std(axis=0)
-        rounding = 1e-12 * np.abs(values).max(axis=0)
-        return cls(values.mean(axis=0), np.where(scale > rounding, scale, 1.0))
+        largest = np.abs(values).max(axis=0)
+        unit = _power_of_two(largest)  # squares of 1e200 or 1e-200 are beyond float64
+        scale = unit * (values / unit).std(axis=0)
+        return cls(values.mean(axis=0), np.where(scale > 1e-12 * largest, scale, 1.0))
+
+    @property
+    def unit(self) -> FloatArray:
+        """[features] about `scale`, and nothing is rounded by it. Variances are kept in these."""
+        return _power_of_two(self.scale)
 
     def applied(self, values: FloatArray) -> FloatArray:
         """[rows, features] scaled."""
         return np.asarray((values - self.mean) / self.scale)
 
 
+def _power_of_two(sizes: FloatArray) -> FloatArray:
+    return np.asarray(np.ldexp(1.0, np.frexp(np.where(sizes > 0, sizes, 1.0))[1] - 1))
+
+
 @dataclass(frozen=True)
 class CoefCovariance:
-    """From a kind to the covariance of coefficients, for features as they were given.
+    """From a kind to the covariance of coefficients, of features in units of `Scaling.unit`.
 
     Attributes
     ----------
@@ -76,7 +86,8 @@ class CoefCovariance:
         found = linear.inverse(self.bend + np.diag(self.penalty))
         if kind == "sandwich":
             found = found @ self._middle() @ found
-        return np.asarray(found / np.outer(self.scaling.scale, self.scaling.scale))
+        scale = self.scaling.scale / self.scaling.unit
+        return np.asarray(found / np.outer(scale, scale))
 
     def _middle(self) -> FloatArray:
         """What stands in the middle of the sandwich."""
@@ -105,7 +116,7 @@ class Fit:
     covariance
         from a kind to the covariance of the coefficients; None where it is not to be had
     covariances
-        those that are known, by their kinds
+        those that are known, by their kinds, in the same units
     """
 
     scaling: Scaling
@@ -181,8 +192,16 @@ def _linear(
     names, scaling = names_of(table), Scaling.of(table.values)
     rows = scaling.applied(table.values)
     weight = float(lists.counts.sum())
-    penalty = settings.l2 * weight / (1.0 if settings.standardize else scaling.scale**2)
-    penalty = np.broadcast_to(penalty, scaling.scale.shape)
+    penalty = np.full(scaling.scale.shape, settings.l2 * weight)
+    if settings.l2 and not settings.standardize:
+        with np.errstate(over="ignore"):
+            penalty = penalty / scaling.scale / scaling.scale
+        if not np.isfinite(penalty).all():
+            small = names[int(np.argmin(scaling.scale))]
+            raise ValueError(
+                f"feature {small} is so small that its coefficient, which l2 keeps small, has "
+                "nothing to say: use standardize=True, or another unit"
+            )
     within = None if settings.l2 else check_features(lists, rows, names)
     parts = terms_of(lists, name, params)
     # stochastic steps are for data that this model does not need: it has few coefficients
