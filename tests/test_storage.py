@@ -431,3 +431,19 @@ def test_a_damaged_checkpoint_is_to_be_removed_and_not_fetched(tmp_path, damage)
     with pytest.raises(StorageError, match="Remove the folder of this checkpoint"):
         storage.read(tmp_path, "checkpoint")
     assert (tmp_path / "checkpoint.json").read_bytes() == manifest
+
+
+def test_pipes_and_what_links_lead_to_are_written_and_not_replaced(tmp_path):
+    pipe, real, link = tmp_path / "pipe", tmp_path / "real.csv", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    storage.replace_file(pipe, b"some text")
+    assert os.read(reader, 100) == b"some text"
+    os.close(reader)
+    assert pipe.is_fifo()
+    real.write_bytes(b"old")
+    link.symlink_to(real)
+    storage.replace_file(link, b"new")
+    assert link.is_symlink()
+    assert real.read_bytes() == b"new"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.csv", "pipe", "real.csv"]

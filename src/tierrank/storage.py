@@ -199,12 +199,19 @@ def replace_file(path: Path, data: bytes) -> None:
 def writing_beside(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears, whole, when the block ends without an error.
 
-    What the disk or its limits refuse is an `OSError` that names the path.
+    What the disk or its limits refuse is an `OSError` that names the path. A device or a pipe is
+    written to, and so is what a link leads to (as /dev/stdout does): neither is replaced.
     """
-    with _naming(path), _part(path) as part:
-        with _synced(part) as file:
-            yield file
-        part.replace(path)
+    with _naming(path):
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                yield file
+            return
+        target = path.resolve()
+        with _part(target) as part:
+            with _synced(part) as file:
+                yield file
+            part.replace(target)
 
 
 @contextmanager

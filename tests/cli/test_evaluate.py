@@ -88,7 +88,7 @@ def test_a_folder_is_evaluated_by_its_test_part(run, fold, model):
 def test_conventions_reach_the_metrics(run, model, tmp_path):
     data = tmp_path / "d.txt"
     data.write_text(
-        "2 qid:1 1:0.5\n1 qid:1 1:0.1\n0 qid:1 1:0.5\n0 qid:2 1:1\n0 qid:2 1:2\n"
+        "2 qid:1 1:0.5 4:0\n1 qid:1 1:0.1\n0 qid:1 1:0.5\n0 qid:2 1:1\n0 qid:2 1:2\n"
         "1 qid:3 1:1\n0 qid:3 1:2\n"
     )
     rows = read_letor(data, n_features=4, dense=True)

@@ -18,11 +18,19 @@ from tierrank.aggregation.connectivity import Connectivity, Disconnected, connec
 from tierrank.aggregation.fitted import FittedLists
 from tierrank.aggregation.inference import Kind
 from tierrank.aggregation.likelihood import determined, objective_of, prepared, terms_of
-from tierrank.aggregation.lists import CountedLists, FloatArray, distinct, weighted_lists
+from tierrank.aggregation.lists import (
+    NOTHING_SAID,
+    CountedLists,
+    FloatArray,
+    distinct,
+    weighted_lists,
+)
 from tierrank.aggregation.solvers import fitting
 from tierrank.aggregation.solvers.adagrad import Steps
 from tierrank.aggregation.solvers.newton import Descent
 from tierrank.aggregation.terms import ListTerm, prior_from
+from tierrank.data.rankings.games import Games
+from tierrank.data.rankings.reading import of_frame
 from tierrank.losses.registry import find
 from tierrank.storage import Arrays
 from tierrank.training import Progress, Watch
@@ -129,21 +137,30 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         items: Any = None,
         rest: Literal["absent", "last"] = "absent",
         watch: Watch | None = None,
+        **columns: Any,
     ) -> Self:
         """Estimate the worths of all items.
 
         Parameters
         ----------
         rankings
-            `tierrank.data.Rankings`, as readers give them; a `Tiers` over a catalogue; or plain
-            rankings, best first, with a tuple or a set for a tie
+            `tierrank.data.Rankings`, as readers give them; a `Tiers` over a catalogue; plain
+            rankings, best first, with a tuple or a set for a tie; or a frame of pandas, polars or
+            pyarrow
         weights
             [lists] how often each was seen, 0 or more
         items, rest
-            for plain rankings: the catalogue, and whether what a list does not name is "absent"
-            from it or tied in the "last" place
+            the catalogue, in whose order results come: a sequence of names, or N for the integers
+            0 .. N - 1; and whether what a list does not name is "absent" from it or tied in the
+            "last" place. Without items, those that the rankings have or name, in order of first
+            appearance, or in their own if they are the integers 0 .. N - 1. An item that no list
+            names has no estimate without a prior.
         watch
             called after every iteration with a `tierrank.training.Progress`
+        columns
+            of a frame: what `tierrank.data.read_rankings` takes, as in
+            ``fit(df, list="race", item="driver", rank="position")``. Those that are not named are
+            found by their names, and a warning says what was taken for what.
 
         Raises
         ------
@@ -155,17 +172,17 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         seed = seed_from(self.random_state)
         prior = prior_from(self.prior)
         name = find(self.objective).name
+        rankings = of_frame(rankings, columns)
         given = weighted_lists(rankings, weights, items, rest)
         lists = distinct(*prepared(*given, name, self.objective_params, seed))
         if not len(lists.tiers):
-            raise ValueError(
-                "no list says anything: all are empty, of weight 0, or one tie of all their items"
-            )
+            raise ValueError(NOTHING_SAID)
         connected: Connectivity | None = None
         if prior is None:
             connected = connectivity(lists.tiers)
             if not determined(connected, name):
-                raise Disconnected(connected)
+                seen = "games" if isinstance(rankings, Games) else "lists"
+                raise Disconnected(connected, seen)
         parts = terms_of(lists, name, self.objective_params)
         self.solver_ = fitting.choose(self.solver, lists, parts)
         descent = self._descend(lists, parts, np.zeros(lists.n_items), seed, watch)

@@ -46,6 +46,7 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV.")] = False,
+    raw_csv: options.RawCsv = False,
     gain: Annotated[
         str | None,
         typer.Option(rich_help_panel=_CONVENTIONS, show_default="exp2",
@@ -68,7 +69,9 @@ def evaluate(
     ] = None,
     label: options.Label = "label",
     query: options.Query = "qid",
+    drop: options.Drop = None,
     missing: options.Missing = "keep",
+    separator: options.Separator = None,
     zero_based: options.ZeroBased = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -86,7 +89,7 @@ def evaluate(
     options.use_threads(threads)
     conventions = {"gain": gain, "ties": ties, "empty": _number_or_word(empty)}
     measures = _measures(metric or list(DEFAULT_METRICS), conventions, asked=bool(metric))
-    how = options.Reading(label, query, (), missing, zero_based)
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
     source = _Source(data, fold, how)
     values: dict[str, dict[str, Array]] = {}
     for ranker in rankers:
@@ -101,7 +104,7 @@ def evaluate(
         chosen = {key: value for key, value in conventions.items() if value is not None}
         typer.echo(standings_json(found, data=str(data), conventions=chosen), nl=False)
     elif as_csv:
-        typer.echo(standings_csv(found), nl=False)
+        typer.echo(standings_csv(found, raw=raw_csv), nl=False)
     else:
         queries = max(each.queries for each in found)
         title = f"{data}: {queries:,} quer{'ies' if queries != 1 else 'y'}"

@@ -46,10 +46,21 @@ Missing = Annotated[
                  help="What missing values become: keep (for boosted trees, or the step impute), "
                  "or a number."),
 ]  # fmt: skip
+Separator = Annotated[
+    str | None,
+    typer.Option(metavar="CHARACTER", rich_help_panel=_DATA, show_default="as the name says",
+                 help="What stands between two cells of a CSV file."),
+]  # fmt: skip
 ZeroBased = Annotated[
     bool,
     typer.Option("--zero-based", rich_help_panel=_DATA,
                  help="Feature indices of the LETOR file start at 0, even if no row has a 0."),
+]  # fmt: skip
+RawCsv = Annotated[
+    bool,
+    typer.Option("--raw-csv",
+                 help="In CSV, write text as it is, also where a spreadsheet would take it for a "
+                 "formula; without this it gets ' in front."),
 ]  # fmt: skip
 ModelFolder = Annotated[
     Path, typer.Argument(metavar="MODEL", show_default=False, help="Folder of a trained model.")
@@ -68,6 +79,10 @@ class Reading:
         "keep", or a number, as typed
     zero_based
         whether the indices of a LETOR file start at 0 for sure
+    separator
+        what stands between two cells of a CSV file, if it is not what the name says
+    weight
+        the column of a table that says how much a row's list counts, which is no feature
     """
 
     label: str = "label"
@@ -75,6 +90,8 @@ class Reading:
     drop: tuple[str, ...] = ()
     missing: str = "keep"
     zero_based: bool = False
+    separator: str | None = None
+    weight: str | None = None
 
     def fill(self) -> float | None:
         """What missing values become; None to keep them."""

@@ -75,6 +75,7 @@ def read_folds(
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     missing: Missing = "keep",
+    separator: str | None = None,
     max_expansion: float | None = None,
 ) -> list[Fold]:
     """Find the folds in a folder.
@@ -99,7 +100,7 @@ def read_folds(
     ----------
     folder
         where to look
-    label, query, features, drop, missing, max_expansion
+    label, query, features, drop, missing, separator, max_expansion
         as in `read`
 
     Returns
@@ -122,6 +123,7 @@ def read_folds(
         raise DataFileError(folder, None, "is not a folder: give the one that holds the folds.")
     read = partial(
         _read_together, label=label, query=query, features=features, drop=drop, missing=missing,
+        separator=separator,
         max_expansion=max_expansion,
     )  # fmt: skip
     inner = fold_folders(folder)
@@ -201,12 +203,13 @@ def _read_together(
     features: Sequence[str] | None,
     drop: Sequence[str],
     missing: Missing,
+    separator: str | None,
     max_expansion: float | None,
 ) -> list[RankingData]:
     tables = [path for path in paths if is_table(path)]
     if not tables:
-        if features is not None or drop:
-            what = "columns have names in tables alone: leave out features and drop."
+        if features is not None or drop or separator is not None:
+            what = "columns have names in tables alone: leave out features, drop and separator."
             raise DataFileError(paths[0], None, what)
         return read_letor_files(paths, missing=fill_value(missing))
     if len(tables) < len(paths):
@@ -214,7 +217,15 @@ def _read_together(
         what = f"is no table, but {tables[0].name} is: give files of one kind."
         raise DataFileError(other, None, what)
     data = [
-        read_table(path, label=label, query=query, features=features, drop=drop, missing=missing)
+        read_table(
+            path,
+            label=label,
+            query=query,
+            features=features,
+            drop=drop,
+            missing=missing,
+            separator=separator,
+        )
         for path in paths
     ]
     return [_like(data[0], other, path, paths[0]) for other, path in zip(data, paths, strict=True)]

@@ -28,6 +28,7 @@ def read(
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     missing: Missing = "keep",
+    separator: str | None = None,
     n_features: int | None = None,
     one_based: OneBased = "auto",
     max_expansion: float | None = None,
@@ -48,6 +49,8 @@ def read(
         has none
     missing
         what a missing value becomes: "keep" for NaN, or a number
+    separator
+        what stands between two cells of a CSV file; without it, as the name says
     n_features
         the number of columns of `X`; a table must have as many, and in a LETOR file those that
         no row names are 0
@@ -85,14 +88,14 @@ def read(
     if table is not None or (format == "auto" and is_table(path)):
         data = read_table(
             path, label=label, query=query, features=features, drop=drop, missing=missing,
-            format=table,
+            separator=separator, format=table,
         )  # fmt: skip
         if n_features is not None and data.n_features != n_features:
             what = f"has {data.n_features} feature columns, but should have {n_features}: {_NAMES}"
             raise DataFileError(path, None, what)
         return data
-    if features is not None or drop:
-        what = "columns have names in tables alone: leave out features and drop."
+    if features is not None or drop or separator is not None:
+        what = "columns have names in tables alone: leave out features, drop and separator."
         raise DataFileError(path, None, what)
     return read_letor(path, n_features=n_features, one_based=one_based, missing=fill_value(missing))
 

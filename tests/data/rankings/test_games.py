@@ -130,3 +130,11 @@ def test_fields_that_do_not_fit_together_are_refused(change, message):
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         Games(**(fields | change))
+
+
+def test_sides_that_are_the_integers_from_0_on_are_their_own_numbers():
+    games = Games.from_rows([(2, 1, "first"), (1, 0, "tie")])
+    assert games.names == (0, 1, 2)
+    assert (games.first.tolist(), games.second.tolist()) == ([2, 1], [1, 0])
+    assert Games.from_rows([(2, 1, "first")]).names == (2, 1)
+    assert Games.from_rows([(1, 0, "first")], names=[1, 0]).names == (1, 0)

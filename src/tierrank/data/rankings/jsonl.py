@@ -19,6 +19,7 @@ from tierrank.data.files import read_bytes, writing
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.errors import JsonLinesError
 from tierrank.tiers import Tiers
+from tierrank.tiers.catalogue import catalogue_of
 
 Rest = Literal["absent", "last"]
 
@@ -238,7 +239,8 @@ def _shown(value: Any) -> str:
 def _assemble(lines: list[_Line], catalogue: _Catalogue) -> Rankings:
     items = catalogue.items
     if items is None:
-        items = list(dict.fromkeys(chain.from_iterable(line.names for line in lines)))
+        found = catalogue_of(dict.fromkeys(chain.from_iterable(line.names for line in lines)))
+        items = found.size if found.names is None else list(found.names)
     rankings = [line.ranking for line in lines]
     rest = lines[0].rest
     if any(line.rest != rest for line in lines):

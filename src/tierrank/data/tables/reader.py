@@ -46,7 +46,8 @@ def read_table(
         scored: `y` is 0 then.
     query
         the column of queries, of any plain type. `qid` are integers if all are whole numbers (in
-        CSV: written as 7, not as 07 or 7.0), else strings.
+        CSV: written as 7, not as 07 or 7.0), else strings. None may be missing, nor, in CSV, one
+        of the words below that stand for it.
     features
         the columns of `X`, in this order; without it, all others as they stand in the file.
         They hold numbers, or true and false throughout.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from tierrank.aggregation.places import (
     top_k_probabilities,
 )
 from tierrank.aggregation.terms.priors import prior_from
+from tierrank.data.rankings.games import Games
 from tierrank.report.aggregation.content import (
     AggregationPage,
     ConnectivityFacts,
@@ -48,6 +49,7 @@ def page_of(
     title: str,
     subtitle: str = "",
     data: Any = None,
+    seen: Literal["lists", "games"] | None = None,
     level: float = 0.95,
     top_k: int | None = None,
     tiers: bool = True,
@@ -71,6 +73,8 @@ def page_of(
     data
         what was fitted. `RankAggregator` knows its lists; `PairedTies`, and a model that was
         loaded, need them here.
+    seen
+        what to call them: "lists" or "games"; None as the model or `data` says
     level
         of all intervals
     top_k
@@ -104,7 +108,7 @@ def page_of(
         title=title,
         subtitle=subtitle,
         rows=_rows(fitted, sure, level, top_k),
-        connectivity=_data_facts(lists, found, fitted),
+        connectivity=_data_facts(lists, found, fitted, seen or _seen(fitted, data)),
         convergence=_fit_facts(fitted, seconds),
         level=level,
         top_k=top_k,
@@ -192,14 +196,18 @@ def _compared(fitted: RankAggregator | PairedTies, data: Any) -> tuple[CountedLi
     return lists, connectivity(lists.tiers)
 
 
+def _seen(fitted: RankAggregator | PairedTies, data: Any) -> str:
+    return "games" if isinstance(fitted, PairedTies) or isinstance(data, Games) else "lists"
+
+
 def _data_facts(
-    lists: CountedLists, found: Connectivity, fitted: RankAggregator | PairedTies
+    lists: CountedLists, found: Connectivity, fitted: RankAggregator | PairedTies, seen: str
 ) -> ConnectivityFacts:
-    said = found.explain().replace("\n  ", " ")  # the browser folds lines itself
+    said = found.explain(seen=seen).replace("\n  ", " ")  # the browser folds lines itself
     if not found.connected:
         said = said.partition("\nWhat to do:")[0]
         if fitted.prior is not None:
-            said += "\nWhat the lists leave open, the prior decides."
+            said += f"\nWhat the {seen} leave open, the prior decides."
     whole = lists.total.is_integer() and lists.silent.is_integer()
     return ConnectivityFacts(
         items=found.n_items,
@@ -212,6 +220,7 @@ def _data_facts(
         components=found.n_components,
         strongly_connected=found.connected,
         text=said,
+        seen=seen,
     )
 
 
