@@ -139,3 +139,17 @@ def test_wrong_arguments_are_explained(run, fold, model, tmp_path, arguments, co
     assert ran.code == code
     assert message in ran.text
     assert "Traceback" not in ran.text
+
+
+def test_standard_input_gives_the_data_or_the_scores(run, fold, model):
+    test = fold / "test.txt"
+    expected = run("evaluate", model, test, "--csv")
+    assert run("evaluate", model, "-", "--csv", input=test.read_bytes()).out == expected.out
+    for more in ([], ["--out", fold / "scores.csv"]):
+        scores = run("predict", model, test, *more).out.encode()
+        scores = scores or (fold / "scores.csv").read_bytes()
+        ran = run("evaluate", "-", test, "--csv", input=scores)
+        assert ran.out == expected.out.replace(str(model), "standard input")
+    both = run("evaluate", "-", "-", input=scores)
+    assert both.code == 1
+    assert "standard input (-) is given twice" in both.err

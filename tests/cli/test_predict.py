@@ -162,3 +162,25 @@ def test_a_table_needs_no_labels(run, table_model, tmp_path, simulate, suffix):
     assert labelled.code == bare.code == 0, bare.text
     assert labelled.out == bare.out
     assert len(bare.out.splitlines()) == len(data)
+
+
+@pytest.mark.parametrize("suffix", ["letor", "csv", "tsv", "parquet"])
+def test_standard_input_is_scored_as_a_file_is(
+    run, tmp_path, simulate, fold, model, table_model, suffix
+):
+    if suffix == "letor":
+        model, file = model, fold / "test.txt"
+    else:
+        model, file = table_model, tmp_path / f"new.{suffix}"
+        write_table(file, simulate(5, first=500))
+    piped = run("predict", model, "-", input=file.read_bytes())
+    assert piped.code == 0
+    assert piped.out == run("predict", model, file).out
+
+
+@pytest.mark.parametrize("content", [b"", b"1 qid:1 1:x\n", b"a,b\n1,2\n", b"bad qid:1 1:1\n"])
+def test_what_is_wrong_with_standard_input_is_said_of_it(run, model, content):
+    ran = run("predict", model, "-", input=content)
+    assert ran.code == 1
+    assert ran.err.startswith("Error: standard input")
+    assert ran.err.count("\n") == 1

@@ -207,7 +207,8 @@ def with_columns(data: RankingData, columns: int, path: Path) -> RankingData:
             "the same features as the training data had. (If they are 0 in all rows, write the "
             "last of them into one row, as index:0.)"
         )
-    note(f"{path} has {there}, and the model {columns:,}: the file is sparse, so the others are 0.")
+    said = f"{path.name} has {there}, and the model {columns:,}"
+    note(f"{said}: the file is sparse, so the others are 0.")
     wider = data.X.copy()
     wider.resize(len(data), columns)
     return replace(data, X=wider)

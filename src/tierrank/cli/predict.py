@@ -29,7 +29,7 @@ def predict(
         Path,
         typer.Argument(metavar="DATA", show_default=False,
                        help="LETOR or svmlight file, or a CSV or Parquet table, which needs no "
-                       "label column."),
+                       "label column; - for standard input."),
     ],
     out: Annotated[
         Path | None,
@@ -54,7 +54,8 @@ def predict(
     options.use_threads(threads)
     ranker = load_ranker(model)
     how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
-    rows = read_for_model(data, ranker, how)
+    with options.on_disk(data) as file:
+        rows = read_for_model(file, ranker, how)
     scores = scores_of(ranker, rows)
     if out is None:
         for block in _lines(scores):

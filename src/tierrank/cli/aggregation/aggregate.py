@@ -14,7 +14,7 @@ from tierrank.cli.aggregation.places import Places, said, write
 from tierrank.cli.aggregation.wording import in_words, noted, spelled
 from tierrank.cli.app import app
 from tierrank.cli.messages import stdout
-from tierrank.cli.options import RawCsv, Seed, Threads, use_threads
+from tierrank.cli.options import STDIN, RawCsv, Seed, Threads, use_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +156,7 @@ def aggregate(
     )  # fmt: skip
     with models.waiting(f"Reading {file}"):
         data = reading.read(file, format=format, kind=kind, rest=rest, columns=columns)
-    file = Path("standard input") if file == reading.STDIN else file
+    file = Path("standard input") if file == STDIN else file
     if data.read_as:
         noted(f"{file.name}: {data.read_as}.")
     if model is None:
