@@ -30,8 +30,9 @@ class Savable(Protocol):
 def save(model: Savable, folder: Path | str) -> Path:
     """Save a fitted model as a folder, in place of what was saved there before.
 
-    Killed at any moment, it leaves the old model or the new one. A plot or a note of yours in the
-    folder is left alone.
+    Killed at any moment, it leaves the old model or the new one. Other processes may load from the
+    folder meanwhile, or save to it. A plot or a note of yours in it is left alone. What the disk
+    does not take is an `OSError` that names the folder.
 
     Examples
     --------
