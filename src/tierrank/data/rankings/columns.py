@@ -162,10 +162,11 @@ class Fetched:
         if not any(map(self._columns.decimal, positions)):
             return False
         values = np.concatenate([np.asarray(each) for each in found])
+        in_order = np.sort(values)
+        if not (in_order[1:] == in_order[:-1]).any():
+            return False
         order = np.argsort(values)
         again = np.flatnonzero(values[order[1:]] == values[order[:-1]])
-        if not len(again):
-            return False
         if isinstance(self._columns, CsvColumns):
             equal = np.union1d(order[again], order[again + 1])  # to these alone the words matter
             return len(np.unique(values[equal])) < self._columns.different(positions, equal)
