@@ -15,7 +15,11 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed ## install into .venv and run the demo
-	$(BIN)/tierrank demo
+	$(BIN)/tierrank demo --examples demo
+	@echo
+	@echo "To go on, with the commands of README.md:"
+	@echo "  source $(BIN)/activate"
+	@echo "  tierrank train demo/train.txt --valid demo/vali.txt --out demo/model"
 
 test: lint ## install into .venv, then lint, types and tests (PYTEST_FLAGS="-n 2 -k tiers")
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
@@ -65,7 +69,7 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
-	$(call pip_install,)
+	$(call pip_install,[all])
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt

@@ -1,12 +1,17 @@
-"""What holds for the package as a whole: its version, what importing it costs, what it ships."""
+"""What holds for the package as a whole: its version, what importing it costs, what it ships, and
+how its command starts.
+"""
 
 import importlib.metadata
 import importlib.resources
+import pydoc
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+import pytest
 
 import tierrank
 
@@ -37,15 +42,84 @@ def test_the_changelog_has_a_heading_for_the_version():
     assert tierrank.__version__ in versions
 
 
-def test_importing_the_package_loads_nothing_heavy_beyond_torch():
-    script = (
-        "import sys, torch; before = set(sys.modules)\n"
-        "import tierrank; print(*sorted(set(sys.modules) - before), sep='\\n')"
+def loaded_by(script, *arguments):
+    """What a fresh Python has imported at the end of a script, also if it exits."""
+    said = "import atexit, sys; atexit.register(lambda: print('loaded:', *sys.modules))\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", said + script, *arguments], capture_output=True, text=True
     )
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    loaded = ran.stdout.split()
-    assert "tierrank" in loaded
-    assert [name for name in HEAVY if name in loaded] == []
+    output, _, names = ran.stdout.rpartition("loaded: ")
+    return names.split(), output + ran.stderr
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    names, _ = loaded_by("import tierrank")
+    assert "tierrank" in names
+    assert [name for name in ("torch", "numpy", *HEAVY) if name in names] == []
+
+
+def test_what_needs_no_estimator_loads_nothing_heavy_beyond_torch():
+    before, _ = loaded_by("import torch")
+    names, said = loaded_by(
+        "import torch, tierrank as tr\n"
+        "tr.Tiers, tr.log_prob, tr.losses, tr.metrics, tr.data, tr.load"
+    )
+    assert "tierrank.plackett_luce" in names, said
+    assert [name for name in HEAVY if name in names and name not in before] == []
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["--help", "--version", "tarin", "train --help", "train --hlep", "train", "aggregate --help",
+     "extreme trian", "extreme train --help"],
+)  # fmt: skip
+def test_help_and_typing_mistakes_do_not_wait_for_torch(typed):
+    names, said = loaded_by("from tierrank.__main__ import main; main()", *typed.split())
+    assert "tierrank.cli.app" in names, said
+    assert [name for name in ("torch", "numpy", "sklearn") if name in names] == []
+
+
+@pytest.mark.parametrize("module", ["typer", "typer.rich_utils", "numpy", "torch", "torch._C"])
+def test_ctrl_c_while_the_command_starts_ends_it_in_silence(module, tmp_path):
+    votes = tmp_path / "votes.jsonl"
+    votes.write_text('["ann", "bob"]\n["bob", "ann"]\n', encoding="utf-8")
+    script = f"""
+import signal, sys
+class Press:
+    def find_spec(name, path=None, target=None):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Press)
+from tierrank.__main__ import main
+main()
+"""
+    typed = ["--help"] if module.startswith("typer") else ["aggregate", votes]
+    ran = subprocess.run([sys.executable, "-c", script, *typed], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
+
+
+def test_all_public_names_are_completed_and_explained():
+    assert set(tierrank.__all__) <= set(dir(tierrank))
+    assert [name for name in dir(tierrank) if not name.startswith("_")] == sorted(tierrank.__all__)
+    assert all(getattr(tierrank, name) is not None for name in tierrank.__all__)
+    lines = re.findall(r"^    (\w+)  +\S", tierrank.__doc__, flags=re.MULTILINE)
+    assert sorted(lines) == sorted(tierrank.__all__)
+    shown = pydoc.plain(pydoc.render_doc(tierrank))
+    kinds = [name for name in tierrank.__all__ if name[0].isupper()]
+    assert [name for name in kinds if f"class {name}(" not in shown] == []
+    assert "    log_prob(scores" in shown
+
+
+def test_names_are_the_same_wherever_they_are_taken_from():
+    from tierrank import losses, plackett_luce
+    from tierrank.aggregation.aggregator import RankAggregator
+
+    assert tierrank.log_prob is plackett_luce.log_prob
+    assert tierrank.RankAggregator is RankAggregator
+    assert tierrank.losses is losses
+    with pytest.raises(AttributeError, match="'tierrank' has no attribute 'looses'"):
+        tierrank.looses  # noqa: B018
 
 
 def test_the_command_leads_to_a_function():

@@ -1,24 +1,54 @@
-"""TierRank: learning to rank from tiers, by the exact Plackett-Luce likelihood."""
+"""TierRank: learning to rank from tiers, by the exact Plackett-Luce likelihood.
+
+Rankers with features, fitted as scikit-learn estimators:
+
+    BoostedRanker      trees of LightGBM or XGBoost
+    LinearRanker       a weight for each feature, with standard errors
+    NeuralRanker       perceptrons, and attention over the list
+    ExtremeRanker      the best labels of a row, out of up to millions
+
+Worths of items, from what was observed of them:
+
+    RankAggregator     from rankings with ties
+    PairedTies         from games of two sides that may end in a tie
+    FeatureAggregator  from rankings and features of the items
+
+The likelihood itself:
+
+    Tiers              lists of items in ordered tiers
+    log_prob           log-probability of tiers under scores, one a list
+    log_prob_above     log-probability that one set of items precedes another
+    Curvature          second derivatives of the likelihood, without autograd
+    sample             rankings drawn from the model
+
+Parts, and models on the disk:
+
+    losses             objectives over scores and tiers: `losses.pl_partition` and others
+    metrics            how well scores rank labels: `metrics.ndcg` and others
+    data               files read and written: `data.read`, `data.read_rankings` and others
+    save               save a fitted model to a folder
+    load               load it again
+"""
 
 from importlib import import_module
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
 
-from tierrank import data, losses, metrics
-from tierrank.plackett_luce import Curvature, log_prob, log_prob_above, sample
-from tierrank.saving import load, save
-from tierrank.tiers import Tiers
-
+TYPE_CHECKING = False  # as type checkers know it; the module typing takes longer than this one
 if TYPE_CHECKING:
+    from tierrank import data, losses, metrics
     from tierrank.aggregation.aggregator import RankAggregator
     from tierrank.aggregation.covariates import FeatureAggregator
     from tierrank.aggregation.paired import PairedTies
     from tierrank.extreme.ranker import ExtremeRanker
+    from tierrank.plackett_luce import Curvature, log_prob, log_prob_above, sample
     from tierrank.ranking.boosted import BoostedRanker
     from tierrank.ranking.linear import LinearRanker
     from tierrank.ranking.neural import NeuralRanker
+    from tierrank.saving import load, save
+    from tierrank.tiers import Tiers
 
-__version__ = version("tierrank")
+    __version__: str
+
 __all__ = [
     "BoostedRanker",
     "Curvature",
@@ -39,19 +69,41 @@ __all__ = [
     "save",
 ]
 
-# Estimators load scikit-learn, so they come when they are asked for.
-_LATER = {
+# All comes when it is asked for: torch takes seconds to load, which no typing mistake on the
+# command line is worth.
+_HOMES = {
     "BoostedRanker": "tierrank.ranking.boosted",
+    "Curvature": "tierrank.plackett_luce",
     "ExtremeRanker": "tierrank.extreme.ranker",
     "FeatureAggregator": "tierrank.aggregation.covariates",
     "LinearRanker": "tierrank.ranking.linear",
     "NeuralRanker": "tierrank.ranking.neural",
     "PairedTies": "tierrank.aggregation.paired",
     "RankAggregator": "tierrank.aggregation.aggregator",
+    "Tiers": "tierrank.tiers",
+    "load": "tierrank.saving",
+    "log_prob": "tierrank.plackett_luce",
+    "log_prob_above": "tierrank.plackett_luce",
+    "sample": "tierrank.plackett_luce",
+    "save": "tierrank.saving",
 }
 
+if not TYPE_CHECKING:  # to type checkers, a name that is not above is a mistake
 
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'tierrank' has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            found: object = version("tierrank")
+        elif name in _HOMES:
+            found = getattr(import_module(_HOMES[name]), name)
+        elif not name.startswith("_") and find_spec(f"tierrank.{name}"):
+            return import_module(f"tierrank.{name}")  # which makes it an attribute by itself
+        else:
+            raise AttributeError(f"module 'tierrank' has no attribute {name!r}", name=name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

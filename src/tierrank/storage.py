@@ -1,8 +1,14 @@
 """Folders of JSON and safetensors that are whole or absent, and never run code when read.
 
-A folder holds `NAME.json` and the tensors it points to, `NAME-<digest>.safetensors`. The tensors
-are written first, under a name of their own; renaming the JSON into place is the one moment at
-which the new content replaces the old. Whoever is killed before it leaves the old content.
+A folder holds `NAME.json` and the tensors it points to, `NAME-<digest>.safetensors`. Both are
+written beside, as `.part` files; renaming the JSON into place is the one moment at which the new
+content replaces the old. Whoever is killed before it leaves the old content.
+
+Several processes may read and write a folder at the same time. Writers rename and clear away one
+after the other: they hold a lock on the folder for it. Readers hold none: where the tensors are
+gone by the time they are opened, a new manifest has come, and that one is read. A `.part` file is
+locked by its writer as long as it lives, so what the dead left is known. The locks are flock's: on
+Windows, and between machines that share a folder, only one process may write at a time.
 """
 
 from __future__ import annotations
@@ -10,17 +16,35 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import secrets
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+try:
+    import fcntl
+
+    LOCKS: Any = fcntl
+except ImportError:  # Windows
+    LOCKS = None
+
 FORMAT_VERSION = 1
 MANIFEST_KEYS = {"format", "format_version", "written_by", "content", "tensors", "checksum"}
-POINTER_KEYS = {"file", "sha256"}
+POINTER_KEYS = ("file", "sha256")
 RUNS_CODE = {".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".dill", ".py", ".so"}
+
+# What safetensors calls the types of numpy, in the order in which it writes them.
+DTYPES = {
+    "u8": "U64", "i8": "I64", "f8": "F64", "c8": "C64", "f4": "F32", "u4": "U32", "i4": "I32",
+    "f2": "F16", "u2": "U16", "i2": "I16", "i1": "I8", "u1": "U8", "b1": "BOOL",
+}  # fmt: skip
+DAY = 86400.0
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -30,43 +54,66 @@ class StorageError(ValueError):
 
 
 def write(folder: Path, name: str, content: Mapping[str, Any], tensors: Arrays) -> None:
-    """Write content (as JSON) and tensors; what was there under this name is replaced at once."""
-    folder.mkdir(parents=True, exist_ok=True)
-    digest = _write_tensors(folder, name, tensors)
-    file = f"{name}-{digest[:16]}.safetensors"
-    manifest: dict[str, Any] = {
-        "format": f"tierrank {name}",
-        "format_version": FORMAT_VERSION,
-        "written_by": _version(),
-        "content": content,
-        "tensors": {"file": file, "sha256": digest},
-    }
-    manifest["checksum"] = _checksum(manifest)
-    target = folder / file
-    replace_file(folder / f"{name}.json", _canonical(manifest))
-    for old in (*folder.glob(f"{name}-*.safetensors"), *folder.glob(f".{name}[.-]*.part")):
-        if old != target:  # the last content's, and what a killed writer left half-written
-            old.unlink(missing_ok=True)
+    """Write content (as JSON) and tensors; what was there under this name is replaced at once.
 
-
-def _write_tensors(folder: Path, name: str, tensors: Arrays) -> str:
-    """Write `NAME-<digest>.safetensors`, and give the digest of what is in it.
-
-    They go straight to the file: as bytes, huge tensors would be in memory three times.
+    What the disk or its limits refuse is an `OSError` that names the folder, and changes nothing.
     """
-    from safetensors.numpy import save_file
+    path = folder / f"{name}.json"
+    with (
+        _naming(folder),
+        _part(folder / f"{name}.safetensors") as tensors_part,
+        _part(path) as manifest_part,
+    ):
+        with _synced(tensors_part) as file:
+            digest = _write_tensors(file, tensors)
+        target = folder / f"{name}-{digest[:16]}.safetensors"
+        manifest: dict[str, Any] = {
+            "format": f"tierrank {name}",
+            "format_version": FORMAT_VERSION,
+            "written_by": _version(),
+            "content": content,
+            "tensors": {"file": target.name, "sha256": digest},
+        }
+        manifest["checksum"] = _checksum(manifest)
+        with _synced(manifest_part) as file:
+            file.write(_canonical(manifest))
+        with _locked(folder):
+            tensors_part.replace(target)
+            manifest_part.replace(path)
+            for old in folder.glob(f"{name}-*.safetensors"):
+                if old != target:  # the last content's, or left by a writer that was killed here
+                    with suppress(OSError):  # Windows keeps it while somebody reads it
+                        old.unlink()
+    sweep(folder, name)
 
-    part = folder / f".{name}-{os.getpid()}.safetensors.part"
-    try:
-        save_file({key: np.asarray(array, order="C") for key, array in tensors.items()}, part)
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        part.replace(folder / f"{name}-{digest[:16]}.safetensors")
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    return digest
+
+def _write_tensors(file: IO[bytes], tensors: Arrays) -> str:
+    """Write safetensors, and give the digest of what was written.
+
+    The same bytes as `safetensors.numpy.save` gives: those would be in memory a second time. Its
+    `save_file` takes neither a file that is open nor the umask, and hides what the disk says.
+    """
+    digest = hashlib.sha256()
+
+    def put(part: bytes | memoryview) -> None:
+        file.write(part)
+        digest.update(part)
+
+    kinds = {key: array.dtype.str[1:] for key, array in tensors.items()}
+    order = sorted(tensors, key=lambda key: (list(DTYPES).index(kinds[key]), key))
+    ends = np.cumsum([0, *(tensors[key].nbytes for key in order)]).tolist()
+    header = {
+        key: {"dtype": DTYPES[kinds[key]], "shape": tensors[key].shape, "data_offsets": span}
+        for key, span in zip(order, pairwise(ends), strict=True)
+    }
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    put(len(text).to_bytes(8, "little"))
+    put(text)
+    for key in order:
+        little = np.asarray(tensors[key], dtype=f"<{kinds[key]}", order="C")
+        put(little.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def read(folder: Path, name: str) -> tuple[dict[str, Any], Arrays]:
@@ -77,17 +124,45 @@ def read(folder: Path, name: str) -> tuple[dict[str, Any], Arrays]:
     if not folder.is_dir():
         raise StorageError(f"{folder}: there is no such folder. A saved {name} is a folder.")
     _refuse_code(folder)
-    manifest = _manifest(folder / f"{name}.json", name)
-    file = folder / manifest["tensors"]["file"]
-    if file.parent != folder or file.suffix != ".safetensors" or not file.is_file():
-        raise StorageError(f"{file}: is missing. The {name} is not whole: copy all of its folder.")
-    data = file.read_bytes()
+    manifest, file, data = _manifest_and_bytes(folder, name)
     if hashlib.sha256(data).hexdigest() != manifest["tensors"]["sha256"]:
-        raise StorageError(f"{file}: does not have the bytes that were written. {_AGAIN}")
+        raise StorageError(f"{file}: does not have the bytes that were written. {_remedy(name)}")
     try:
         return manifest["content"], load(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{file}: is no safetensors file ({error}). {_AGAIN}") from None
+        raise StorageError(f"{file}: is no safetensors file ({error}). {_remedy(name)}") from None
+
+
+def _manifest_and_bytes(folder: Path, name: str) -> tuple[dict[str, Any], Path, bytes]:
+    """The manifest, and the file that it points to with its bytes."""
+    path = folder / f"{name}.json"
+    while True:
+        if not path.is_file():
+            raise StorageError(f"{path}: is missing. Is {folder} the folder of a saved {name}?")
+        with path.open("rb") as opened:
+            raw = opened.read()
+            manifest = _manifest(path, name, raw)
+            pointer = manifest["tensors"]
+            file = folder / f"{name}-{pointer['sha256'][:16]}.safetensors"
+            try:
+                data = file.read_bytes() if pointer["file"] == file.name else None
+            except OSError as error:
+                # While the manifest is open, one that replaces it cannot look the same.
+                if not path.is_file() or not os.path.samestat(
+                    os.fstat(opened.fileno()), path.stat()
+                ):
+                    continue
+                if not isinstance(error, FileNotFoundError | IsADirectoryError):
+                    raise
+                data = None
+        if not _is_whole(manifest, raw):  # late: it takes long, and the tensors may go meanwhile
+            raise StorageError(
+                f"{path}: does not have the content that was written. {_remedy(name)}"
+            )
+        if data is None:
+            remedy = _remedy(name, f"The {name} is not whole: copy all of its folder.")
+            raise StorageError(f"{folder / _shown(pointer['file'])}: is missing. {remedy}")
+        return manifest, file, data
 
 
 def exists(folder: Path, name: str) -> bool:
@@ -105,6 +180,15 @@ def remove(folder: Path, name: str) -> None:
             folder.rmdir()
 
 
+def sweep(folder: Path, *names: str) -> None:
+    """Remove what writers of files whose names begin so left half-written when they were killed."""
+    for name in names:
+        for part in folder.glob(f".{name}[.-]*.part"):
+            with suppress(OSError):
+                if _abandoned(part):
+                    part.unlink()
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Write a whole file in place of what was there."""
     with writing_beside(path) as file:
@@ -113,46 +197,132 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def writing_beside(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears, whole, when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Open a file for writing that appears, whole, when the block ends without an error.
+
+    What the disk or its limits refuse is an `OSError` that names the path. A device or a pipe is
+    written to, and so is what a link leads to (as /dev/stdout does): neither is replaced.
+    """
+    with _naming(path):
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                yield file
+            return
+        target = path.resolve()
+        with _part(target) as part:
+            with _synced(part) as file:
+                yield file
+            part.replace(target)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let errors of the disk name the path, not a `.part` file, or nothing."""
     try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        if error.errno is not None and str(error.filename or ".part").endswith(".part"):
+            error.filename, error.filename2 = str(path), None
         raise
 
 
-_AGAIN = "It was changed or damaged since: fetch it again from where it came from."
+@contextmanager
+def _part(path: Path) -> Iterator[Path]:
+    """The name of a file beside a path, locked; gone at the end, unless it was renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        with _locked(part, os.O_CREAT | os.O_EXCL | os.O_RDWR):
+            if LOCKS is not None and not part.exists():
+                continue  # swept away before it was locked
+            try:
+                yield part
+            finally:
+                part.unlink(missing_ok=True)
+            return
 
 
-def _manifest(path: Path, name: str) -> dict[str, Any]:
-    if not path.is_file():
-        raise StorageError(f"{path}: is missing. Is {path.parent} the folder of a saved {name}?")
-    raw = path.read_bytes()
+@contextmanager
+def _synced(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing that is on the disk when the block ends."""
+    with path.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _locked(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
+    """Hold the lock of a file or folder, once nobody else does."""
+    if LOCKS is None:
+        yield
+        return
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            LOCKS.flock(descriptor, LOCKS.LOCK_EX)
+        yield
+    finally:
+        with suppress(OSError):
+            LOCKS.flock(descriptor, LOCKS.LOCK_UN)  # also what a forked process inherited
+        os.close(descriptor)
+
+
+def _abandoned(part: Path) -> bool:
+    """Whether the writer of a `.part` file is dead; without locks, whether it is a day old."""
+    with part.open("rb+") as file:
+        try:
+            LOCKS.flock(file, LOCKS.LOCK_EX | LOCKS.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except (AttributeError, OSError):  # there are no locks
+            return time.time() - part.stat().st_mtime > DAY
+    return True
+
+
+def _shown(value: Any) -> str:
+    """A stranger's word in a message: of one line, and short."""
+    return ascii(str(value))[1:-1][:80]
+
+
+def _remedy(name: str, of_a_model: str = "It was changed or damaged since: fetch it again.") -> str:
+    """What to do about something that is not whole."""
+    if name == "checkpoint":
+        return "Remove the folder of this checkpoint (or --overwrite), and begin the fit anew."
+    return of_a_model
+
+
+def _manifest(path: Path, name: str, raw: bytes) -> dict[str, Any]:
+    """What a manifest says, if it is whole."""
     try:
         manifest = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise StorageError(f"{path}: is no JSON ({error}). {_AGAIN}") from None
+        raise StorageError(f"{path}: is no JSON ({error}). {_remedy(name)}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != f"tierrank {name}":
-        raise StorageError(f"{path}: is not the description of a tierrank {name}.")
+        remedy = _remedy(name, "Is it from elsewhere? Give the folder of a saved model.")
+        raise StorageError(f"{path}: is not the description of a tierrank {name}. {remedy}")
     version = manifest.get("format_version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise StorageError(
-            f"{path}: was written by tierrank {manifest.get('written_by')} in format {version}; "
-            f"tierrank {_version()} reads formats up to {FORMAT_VERSION}. Upgrade tierrank."
+            f"{path}: was written by tierrank {_shown(manifest.get('written_by'))} in format "
+            f"{_shown(version)}; tierrank {_version()} reads formats up to {FORMAT_VERSION}. "
+            "Upgrade tierrank."
         )
-    # Byte for byte, so that not even a changed blank passes.
-    whole = manifest.keys() == MANIFEST_KEYS and _canonical(manifest) == raw
-    tensors = manifest.get("tensors")
-    points = isinstance(tensors, dict) and {str} == {type(tensors.get(k)) for k in POINTER_KEYS}
-    if not whole or not points or manifest["checksum"] != _checksum(manifest):
-        raise StorageError(f"{path}: does not have the content that was written. {_AGAIN}")
+    pointer = manifest.get("tensors")
+    words = (
+        [pointer.get(key) for key in POINTER_KEYS] if isinstance(pointer, dict) else [None, None]
+    )
+    if not isinstance(words[0], str) or not re.fullmatch("[0-9a-f]{64}", str(words[1])):
+        raise StorageError(f"{path}: points to no tensors. {_remedy(name)}")
     return manifest
+
+
+def _is_whole(manifest: Mapping[str, Any], raw: bytes) -> bool:
+    """Whether a manifest is what was written: byte for byte, so that no changed blank passes."""
+    try:
+        same = manifest.keys() == MANIFEST_KEYS and _canonical(manifest) == raw
+        return same and manifest["checksum"] == _checksum(manifest)
+    except (ValueError, RecursionError):  # NaN and 1e400 are not written
+        return False
 
 
 def _refuse_code(folder: Path) -> None:

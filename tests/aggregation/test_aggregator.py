@@ -7,6 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 import tierrank as tr
 from tierrank.aggregation.connectivity import Disconnected
 from tierrank.aggregation.terms import GaussianPrior
+from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.games import Games
 from tierrank.training import Progress
 from votes import central_hessian, drawn_rankings, log_likelihood, tiers_of
 
@@ -170,7 +172,17 @@ def test_a_rest_in_the_last_place_is_the_same_as_writing_it():
 def test_other_objectives_are_the_minimum_of_their_loss():
     _, rankings = drawn_rankings(9, 6, 60, 5, most_tied=3)
     tiers = tiers_of(rankings, 6)
-    for name in ("pl-lb", "pl-efron", "pmop-fd", "listnet", "attrank", "ranknet", "p-listmle"):
+    names = (
+        "pl-lb",
+        "pl-efron",
+        "cox-discrete",
+        "pmop-fd",
+        "listnet",
+        "attrank",
+        "ranknet",
+        "p-listmle",
+    )
+    for name in names:
         fitted = tr.RankAggregator(name).fit(rankings, items=6)
         loss = tr.losses.find(name).function
         lowest = loss(fitted.log_worths_, tiers, reduction="sum")
@@ -304,3 +316,67 @@ def test_names_that_json_does_not_keep_are_not_saved(tmp_path):
     fitted = tr.RankAggregator().fit([[1.5, "b"], ["b", 1.5]])
     with pytest.raises(ValueError, match="strings or integers"):
         tr.save(fitted, tmp_path / "model")
+
+
+def in_any_order(fitted):
+    return dict(zip(fitted.items_, fitted.log_worths_.tolist(), strict=True))
+
+
+def test_items_that_are_numbers_are_where_their_numbers_say():
+    """As with choix: `log_worths_[3]` is that of item 3, whoever was named first."""
+    rankings = [[3, 1, (0, 2)], [2, 3, 1], [0, 2, 1], [1, 0, 3]]
+    games = [(3, 1, 1), (1, 2, 0), (2, 0, 1), (0, 3, 1), (1, 3, 1)]
+    features = {0: [1.0], 1: [0.0], 2: [3.0], 3: [2.0]}
+    named = {number: f"item {number}" for number in range(4)}
+
+    def renamed(ranking):
+        return [tuple(map(named.get, e)) if isinstance(e, tuple) else named[e] for e in ranking]
+
+    by_name = in_any_order(tr.RankAggregator().fit([renamed(one) for one in rankings]))
+    fitted = tr.RankAggregator().fit(rankings)
+    assert fitted.items_ == (0, 1, 2, 3)
+    assert fitted.log_worths_ == pytest.approx([by_name[named[i]] for i in range(4)])
+    by_name = in_any_order(tr.PairedTies().fit([(named[a], named[b], o) for a, b, o in games]))
+    paired = tr.PairedTies().fit(games)
+    assert paired.items_ == (0, 1, 2, 3)
+    assert paired.log_worths_ == pytest.approx([by_name[named[i]] for i in range(4)])
+    linear = tr.FeatureAggregator().fit(rankings, features)
+    assert linear.items_ == (0, 1, 2, 3)
+    rows = tr.FeatureAggregator().fit(rankings, [[1.0], [0.0], [3.0], [2.0]])
+    assert rows.log_worths_ == pytest.approx(linear.log_worths_)
+
+
+@pytest.mark.parametrize("items", [["cy", "ann", "bob"], ["cy", "zoe", "ann", "bob"]])
+def test_results_come_in_the_order_of_items(items):
+    votes = [["ann", "bob", "cy"], ["bob", "cy", "ann"], ["cy", "ann"]]
+    games = [(one[0], one[1], 1) for one in votes] + [("bob", "cy", 0)]
+    vectors = {"ann": [1.0], "bob": [0.0], "cy": [3.0], "zoe": [2.0]}
+    alone = "zoe" in items
+    prior = "gaussian" if alone else None
+    for estimator, data in (
+        (tr.RankAggregator(prior=prior), [votes]),
+        (tr.RankAggregator(prior=prior), [Rankings.from_rankings(votes)]),
+        (tr.PairedTies(prior=prior), [games]),
+        (tr.PairedTies(prior=prior), [Games.from_rows(games)]),
+        (tr.FeatureAggregator(l2=0.1), [votes, vectors]),
+    ):
+        expected = in_any_order(clone(estimator).fit(*data))
+        fitted = estimator.fit(*data, items=items)
+        assert fitted.items_ == tuple(items)
+        if not alone:
+            assert in_any_order(fitted) == pytest.approx(expected, abs=1e-9)
+        elif not isinstance(estimator, tr.FeatureAggregator):
+            # whom nobody compared is what the prior says, and moves the mean that others have
+            found = in_any_order(fitted)
+            shift = found["ann"] - expected["ann"]
+            assert {k: v - shift for k, v in found.items() if k != "zoe"} == pytest.approx(expected)
+            with pytest.raises(Disconnected, match="zoe was never compared"):
+                estimator.set_params(prior=None).fit(*data, items=items)
+
+
+def test_a_file_that_was_read_can_have_its_rest_last():
+    ballots = [["b", "a"], ["c"], ["a", "c"], ["b"]]
+    read = Rankings.from_rankings(ballots, weights=[3, 2, 1, 1])
+    fitted = tr.RankAggregator().fit(read, rest="last")
+    expected = tr.RankAggregator().fit(ballots, weights=[3, 2, 1, 1], rest="last")
+    assert in_any_order(fitted) == pytest.approx(in_any_order(expected), abs=1e-9)

@@ -3,6 +3,7 @@ import pytest
 
 import tierrank as tr
 from tierrank.aggregation.lists import distinct, largest_ties, weighted_lists
+from tierrank.data.rankings.container import Rankings
 
 
 def count_lists(rankings, *arguments, ties_speak=False, **options):
@@ -82,3 +83,26 @@ def test_the_largest_tie_of_a_list_is_told_apart_from_its_last_tier():
     assert last.tolist() == [1, 2, 1, 3]
     rest = tr.Tiers.from_rankings([["a", "b"]], items=["a", "b", "c"], rest="last")
     assert min(*largest_ties(rest)[0], *largest_ties(rest)[1]) > 10**9
+
+
+def test_what_was_read_can_be_given_a_catalogue_and_a_rest_afterwards():
+    """An approval ballot names who is approved of; the others are tied behind them."""
+    ballots = [["b", "a"], [("c", "b")]]
+    read = Rankings.from_rankings(ballots, weights=[3, 2])
+    for given in (read, read.tiers):
+        lists = count_lists(given, rest="last")
+        expected = count_lists(ballots, weights=[3, 2], rest="last")
+        assert lists.tiers.to_rankings() == expected.tiers.to_rankings()
+        assert lists.tiers.rest
+    lists = count_lists(read, items=["a", "b", "c", "d"])
+    assert lists.items == ("a", "b", "c", "d")
+    assert lists.tiers.to_rankings() == [["b", "a"]]
+    assert lists.silent == 2.0
+    both = count_lists(read, items=["d", "c", "b", "a"], rest="last")
+    assert both.items == ("d", "c", "b", "a")
+    assert both.tiers.full_lengths.tolist() == [4, 4]
+    assert both.counts.tolist() == [3.0, 2.0]
+    with pytest.raises(ValueError, match="list 1: item 'c' is not in the catalogue"):
+        count_lists(read, items=["a", "b"])
+    with pytest.raises(ValueError, match='rest must be "absent" or "last"'):
+        count_lists(read, rest="first")

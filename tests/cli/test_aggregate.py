@@ -397,3 +397,25 @@ def test_ctrl_c_leaves_nothing_half_written(run, votes, tmp_path, ctrl_c_when, l
     assert ran.code == 130
     assert ran.text.strip().endswith("Stopped.")
     assert list(out.iterdir()) == []
+
+
+def test_csv_makes_formulas_text_unless_it_is_to_be_raw(run, tmp_path):
+    path = tmp_path / "votes.jsonl"
+    path.write_text('["=1+1", "@ann", "-7"]\n["-7", "@ann", "=1+1"]\n["@ann", "-7", "=1+1"]\n')
+    ran = run("aggregate", path, "--csv", "-")
+    rows = {row["item"]: row for row in csv.DictReader(io.StringIO(ran.out))}
+    assert rows.keys() == {"'=1+1", "'@ann", "-7"}  # a number is no formula
+    assert float(rows["'=1+1"]["log_worth"]) < 0
+    ran = run("aggregate", path, "--csv", "-", "--raw-csv")
+    assert {row["item"] for row in csv.DictReader(io.StringIO(ran.out))} == {"=1+1", "@ann", "-7"}
+
+
+@pytest.mark.parametrize("option", ["--out", "--json", "--csv", "--save"])
+def test_a_full_disk_is_one_line_that_names_the_path(run, votes, tmp_path, full_disk, option):
+    assert run("aggregate", votes, option, tmp_path / "whole.html").code == 0
+    with full_disk(at=200):
+        ran = run("aggregate", votes, option, tmp_path / "it.html")
+    assert ran.code == 1
+    assert ran.err.endswith(f"Error: {tmp_path / 'it.html'}: File too large\n")
+    assert not (tmp_path / "it.html").is_file()
+    assert not list(tmp_path.rglob("*.part"))

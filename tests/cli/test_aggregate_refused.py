@@ -21,6 +21,28 @@ def test_what_is_not_connected_is_explained_with_the_options_of_the_command(run,
     assert "--prior gaussian" in ran.text
 
 
+def test_approval_ballots_are_told_of_the_option_that_reads_them(run, tmp_path):
+    names = "".join(f"# ALTERNATIVE NAME {n}: {name}\n" for n, name in enumerate("abc", start=1))
+    path = tmp_path / "votes.toi"
+    path.write_text(f"{names}3: {{1,2}}\n2: {{2,3}}\n2: {{1,3}}\n")
+    ran = run("aggregate", path)
+    assert ran.code == 1
+    assert "as on approval ballots, pass --rest last." in ran.text
+    assert run("aggregate", path, "--rest", "last").code == 0
+
+
+@pytest.mark.filterwarnings("default")  # which the command shows as a note
+def test_what_a_preflib_file_left_to_be_assumed_is_one_line(run, tmp_path):
+    names = "".join(f"# ALTERNATIVE NAME {number}: {name}\n" for number, name in enumerate("abc"))
+    path = tmp_path / "votes.toc"
+    path.write_text(f"# NUMBER VOTERS: 9\n{names}3: {{0,1}},2\n2: 2,{{1,0}}\n1: 1,2,0\n")
+    ran = run("aggregate", path)
+    assert ran.code == 0
+    (note,) = [line for line in ran.err.splitlines() if line.startswith("Note: ")]
+    assert "ALTERNATIVE NAME is counted from 0" in note
+    assert "NUMBER VOTERS is 9, but there are 6 voters" in note
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
@@ -95,6 +117,7 @@ def test_malformed_files_are_refused(run, tmp_path, name, content, message):
         (["--json", "-", "--csv", "-"], 2, "would both write to standard output"),
         (["--json", "x.html", "--out", "x.html"], 2, "would write the same file"),
         (["--csv", "/dev/null/x.csv"], 2, "nothing can be written there"),
+        (["--out", "/proc/r.html"], 2, "nothing can be written there: /proc/r.html: No such file"),
         (["--top", "0"], 2, "Invalid value for '--top'"),
     ],
 )

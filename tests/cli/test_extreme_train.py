@@ -330,3 +330,12 @@ def test_delicious_from_file_to_measures(run, tmp_path):
     ran = run("extreme", "evaluate", tmp_path / "m", folder / "test.txt.xz", "--json")
     values = {each["metric"]: each["mean"] for each in json.loads(ran.out)["results"]}
     assert values["P@1"] > 0.3  # the most frequent label alone has 0.41
+
+
+def test_a_full_disk_is_one_line_that_names_the_path_and_leaves_nothing(train, files, full_disk):
+    assert train(files / "train.txt", *QUICK, out="whole").code == 0
+    with full_disk(at=200):
+        ran = train(files / "train.txt", *QUICK)
+    assert ran.code == 1
+    assert ran.err.endswith(f"Error: {files / 'model' / 'checkpoint'}: File too large\n")
+    assert not (files / "model").exists()

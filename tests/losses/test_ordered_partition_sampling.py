@@ -315,6 +315,15 @@ def test_all_75_partitions_of_4_items_come_as_often_as_they_should(potential, di
     assert_partitions_as_probable(tiers, scores, potential, direction)
 
 
+@pytest.mark.parametrize("way", ["sum", "mean", "gibbs"])
+def test_a_constant_changes_no_partition_however_large_it_is(way, monkeypatch):
+    if way == "gibbs":
+        monkeypatch.setattr(simulation, "MOST_ITEMS", 3)
+    scores, potential = np.array([0.0, 1.0, 2.0, 1.0]), "sum" if way == "sum" else "mean"
+    tiers = sample_ordered_partitions(scores + 4e15, 20_000, potential=potential, generator=18)
+    assert_partitions_as_probable(tiers, scores, potential, "forward")
+
+
 def test_long_lists_are_drawn_by_gibbs_sampling(monkeypatch):
     monkeypatch.setattr(simulation, "MOST_ITEMS", 3)
     monkeypatch.setattr(simulation, "exact_subsets", None)

@@ -15,13 +15,13 @@ from tierrank.plackett_luce import sampling
 WORTHS = np.array([4.0, 3.0, 2.0, 1.0])
 
 
-def probabilities(places):
-    """{ranking of that many places: its probability} under WORTHS."""
+def probabilities(places, worths=WORTHS):
+    """{ranking of that many places: its probability}."""
     result = {}
-    for ranking in itertools.permutations(range(4), places):
-        left, p = WORTHS.sum(), 1.0
+    for ranking in itertools.permutations(range(len(worths)), places):
+        left, p = worths.sum(), 1.0
         for item in ranking:
-            p, left = p * WORTHS[item] / left, left - WORTHS[item]
+            p, left = p * worths[item] / left, left - worths[item]
         result[ranking] = p
     return result
 
@@ -51,6 +51,42 @@ def test_the_first_places_alone_come_as_often_as_in_full_rankings(k):
     scores = np.log(WORTHS) + 1e3  # a constant does not matter
     assert_as_probable(tr.sample(scores, 50_000, k=k, generator=2), probabilities(k))
     assert_as_probable(tr.sample(scores, 50_000, generator=3)[:, :k], probabilities(k))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "constant"),
+    [
+        (torch.float32, 1e7),
+        (torch.float32, -1e7),
+        (torch.float64, 4e15),
+        (torch.float64, -4e15),
+    ],
+)
+@pytest.mark.parametrize("k", [None, 1])
+def test_a_constant_changes_nothing_however_large_it_is(dtype, constant, k):
+    scores = torch.tensor([0.0, 1.0, 0.0, 2.0], dtype=dtype) + constant
+    assert (scores - constant).tolist() == [0, 1, 0, 2]  # so the sums are exact
+    expected = probabilities(k or 4, np.exp([0.0, 1.0, 0.0, 2.0]))
+    assert_as_probable(tr.sample(scores, 50_000, k=k, generator=10), expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "depth"), [(torch.float32, 1e7), (torch.float64, 4e15), (torch.float64, 1.7e308)]
+)
+def test_items_far_below_the_best_are_drawn_among_themselves_as_if_alone(dtype, depth):
+    """Three groups, far apart: each of two, by worths 1 and 2, or 1 and 1 where no 1 fits in."""
+    step = 1.0 if depth < 1e300 else 0.0
+    scores = torch.tensor([-depth, depth, step - depth, step, depth + step, 0.0], dtype=dtype)
+    rankings = tr.sample(scores[None].expand(2, -1), 40_000, generator=11)[:, 1]
+    odds = np.exp(step)
+    alone = np.array([1, odds]) / (1 + odds)
+    expected = {
+        (*top, *middle, *bottom): p * q * r
+        for top, p in zip(((1, 4), (4, 1)), alone, strict=True)
+        for middle, q in zip(((5, 3), (3, 5)), alone, strict=True)
+        for bottom, r in zip(((0, 2), (2, 0)), alone, strict=True)
+    }
+    assert_as_probable(rankings, expected)
 
 
 def test_each_list_is_drawn_by_its_own_scores():

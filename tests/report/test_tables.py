@@ -8,7 +8,13 @@ import pytest
 from rich.console import Console
 
 from tierrank.ranking.standings import Standing
-from tierrank.report.tables import curve_csv, standings_csv, standings_json, standings_table
+from tierrank.report.tables import (
+    csv_text,
+    curve_csv,
+    standings_csv,
+    standings_json,
+    standings_table,
+)
 from tierrank.training import History
 
 ONE = [Standing("m", "map", 7, 0.5, 0.4, 0.6), Standing("m", "err", 7, 0.2, 0.1, 0.3)]
@@ -76,3 +82,27 @@ def test_a_curve_is_a_row_a_step():
     history.add(1, 0.1 + 0.2, 0.5)
     history.add(2, None, None)
     assert curve_csv(history) == ("epoch,loss,valid ndcg@10\n1,0.30000000000000004,0.5\n2,,\n")
+
+
+FORMULAS = ["=1+1", "+49 30", "-2+3+cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1+1",
+            '="a","b"', "-", "--x"]  # fmt: skip
+HARMLESS = ["ann", "", "a=b", "1+1", "'=1", "-0.57", "+3", "-12", 'say "no"', "a, b", "two\nlines"]
+
+
+def read_csv(text):
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def test_text_that_a_spreadsheet_would_compute_is_made_text_and_numbers_stay_numbers():
+    rows = [[text, -0.57, 3, None] for text in FORMULAS]
+    text = csv_text(rows)
+    assert read_csv(text) == [[f"'{text}", "-0.57", "3", ""] for text in FORMULAS]
+    assert text.count("\"'") == len(FORMULAS)  # and quoted
+    assert read_csv(csv_text([HARMLESS])) == [HARMLESS]
+
+
+def test_raw_csv_gives_every_text_back():
+    assert read_csv(csv_text([FORMULAS, HARMLESS], raw=True)) == [FORMULAS, HARMLESS]
+    first = Standing("=model", "map", 7, 0.5, 0.4, 0.6)
+    assert read_csv(standings_csv([first]))[1][0] == "'=model"
+    assert read_csv(standings_csv([first], raw=True))[1][0] == "=model"

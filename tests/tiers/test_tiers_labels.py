@@ -1,6 +1,7 @@
 """Tiers from labels: what a row's label and list say is what comes out, however it is passed."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tierrank import metrics
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import stable_order
 
@@ -77,6 +79,34 @@ def test_lengths_are_consecutive_rows(lists):
     )
 
 
+@pytest.mark.parametrize(
+    "qid",
+    [
+        [1, "1", 1, 2],
+        (1, "1", 1, b"1"),
+        [2**53, 2**53 + 1, 1.5, 2**53],
+        [-1, 2**63, 2**63 + 1, -1],
+        ["a", "b", "a", "c"],
+        [0.5, 1.5, 0.5, 2.5],
+    ],
+)
+def test_keys_in_a_list_are_as_distinct_as_python_holds_them(qid):
+    """Of a list of several types, numpy makes strings or floats, in which some become equal."""
+    labels, scores = [0, 1, 1, 0], [4.0, 3.0, 2.0, 1.0]
+    tiers = Tiers.from_labels(labels, qid=qid)
+    assert list(tiers.keys) == list(dict.fromkeys(qid))
+    assert written(tiers) == tiers_by_hand(labels, list(qid))
+    assert len(metrics.ndcg(scores, labels, qid=qid, reduction="none")) == len(set(qid))
+
+
+@pytest.mark.parametrize("absent", [None, math.nan])
+def test_a_key_that_is_missing_among_words_is_no_word(absent):
+    with pytest.raises(ValueError, match=r"qid\[1\] is missing"):
+        Tiers.from_labels([0, 1, 2], qid=["a", absent, "a"])
+    with pytest.raises(ValueError, match=r"qid\[1\] is missing"):
+        metrics.ndcg([1.0, 2.0, 3.0], [0, 1, 2], qid=["a", absent, "a"])
+
+
 def test_without_qid_and_lengths_all_rows_are_one_list():
     assert written(Tiers.from_labels([1, 3, 1])) == [[[1], [0, 2]]]
 
@@ -113,6 +143,31 @@ def any_real(row):
 def test_padded_lists_without_a_mask():
     tiers = Tiers.from_labels([[0, 1], [2, 2]])
     assert written(tiers) == [[[1], [0]], [[2, 3]]]
+
+
+def test_padding_that_is_named_by_its_label_is_no_item():
+    labels = np.array([[2, -1, 0, 1], [0, 1, -1, -1]])
+    padded = Tiers.from_labels(labels, ignore_label=-1)
+    assert padded == Tiers.from_labels(labels, mask=labels >= 0)
+    assert padded == Tiers.from_labels(padded.to_labels(), ignore_label=-1)
+    both = Tiers.from_labels(labels, ignore_label=-1, mask=labels != 1)
+    assert both == Tiers.from_labels(labels, mask=(labels == 0) | (labels == 2))
+    other = Tiers.from_labels(torch.tensor([[3.0, 7.5], [7.5, 1.0]]), ignore_label=7.5)
+    assert other.to_rankings() == [[0], [3]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "mask", "expected"),
+    [
+        ([[1, 0, -1]], [[True, True, True]], [[0, 1, 2]]),  # a mask says that all are real
+        ([[1, -1, -2]], None, [[0, 1, 2]]),  # nobody pads with two numbers
+        ([[1.0, -1.0, -0.5]], None, [[0, 2, 1]]),
+        ([[-1, -1]], None, [[(0, 1)]]),
+        ([1, 0, -1], None, [[0, 1, 2]]),  # flat rows have no padding
+    ],
+)
+def test_minus_one_is_a_label_where_it_cannot_be_padding(labels, mask, expected):
+    assert Tiers.from_labels(labels, mask=mask).to_rankings() == expected
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int8])
@@ -247,6 +302,17 @@ NAN, INF = float("nan"), float("inf")
         ({"labels": [1, 2], "lengths": [1.0, 1.0]}, "lengths must be 1-D integers"),
         ({"labels": [1, 2], "lengths": 2}, "lengths must be 1-D integers"),
         ({"labels": [1, 2], "mask": [True, True]}, "mask is for 2-D labels"),
+        ({"labels": [1, -1], "ignore_label": -1}, "ignore_label is for 2-D labels"),
+        ({"labels": [[1, -1]], "ignore_label": "x"}, "ignore_label is the label of padding"),
+        (
+            {"labels": [[1, 0, -1], [2, -1, -1]]},
+            r"labels\[0, 2\] is -1 \(3 such labels .* ignore_label=-1, or give mask=",
+        ),
+        ({"labels": torch.tensor([[1.0, 0.5], [0.0, -1.0]])}, r"labels\[1, 1\] is -1 .* padding"),
+        (
+            {"labels": [[1, 0], [-1, -1]], "ignore_label": -1},
+            r"labels\[1\]: the list has no items \(all are masked\)",
+        ),
         ({"labels": [[1, 2]], "qid": [1]}, "qid and lengths have no place"),
         ({"labels": [[1, 2]], "lengths": [2]}, "qid and lengths have no place"),
         ({"labels": [[1, 2]], "mask": [[True]]}, r"mask must be boolean .* \(1, 2\)"),

@@ -190,3 +190,39 @@ def test_many_rankings_at_once():
 def test_bad_input_is_refused_and_the_message_names_the_list_and_the_item(arguments, message):
     with pytest.raises(ValueError, match=message):
         Tiers.from_rankings(**arguments)
+
+
+@pytest.mark.parametrize("kind", [int, np.int32, np.uint8])
+def test_items_that_are_the_integers_from_0_on_are_their_own_numbers(kind):
+    """As in choix: whoever came first, score 2 is that of item 2."""
+    rankings = [[2, (0, 1)], [3, 2, 0]]
+    tiers = Tiers.from_rankings(
+        [[tuple(map(kind, e)) if isinstance(e, tuple) else kind(e) for e in r] for r in rankings]
+    )
+    assert (tiers.n_items, tiers.names) == (4, None)
+    assert tiers.items.tolist() == [2, 0, 1, 3, 2, 0]
+    assert tiers.to_rankings() == rankings
+    pairs = Tiers.from_preferences([[(2, 0), (2, 1)], [(3, 2)]])
+    assert pairs.names is None
+    assert pairs.to_rankings() == [[2, (0, 1)], [3, 2]]
+
+
+@pytest.mark.parametrize(
+    "rankings",
+    [
+        [[2, 1], [1, 3]],  # not from 0 on
+        [[2, 0]],  # one is missing
+        [["1", "0"]],
+        [[1.0, 0.0]],
+        [[True, False]],
+        [[1, 0, "a"]],
+        [[1, -1, 0]],
+    ],
+)
+def test_all_other_names_come_in_the_order_in_which_they_appear(rankings):
+    names = Tiers.from_rankings(rankings).names
+    assert names == tuple(dict.fromkeys(name for ranking in rankings for name in ranking))
+
+
+def test_a_stated_catalogue_keeps_its_order():
+    assert Tiers.from_rankings([[0, 1]], items=[1, 0]).names == (1, 0)

@@ -18,7 +18,13 @@ from tierrank.aggregation.connectivity import Connectivity, Disconnected, connec
 from tierrank.aggregation.fitted import FittedLists
 from tierrank.aggregation.inference import Kind
 from tierrank.aggregation.likelihood import determined, objective_of, prepared, terms_of
-from tierrank.aggregation.lists import CountedLists, FloatArray, distinct, weighted_lists
+from tierrank.aggregation.lists import (
+    NOTHING_SAID,
+    CountedLists,
+    FloatArray,
+    distinct,
+    weighted_lists,
+)
 from tierrank.aggregation.solvers import fitting
 from tierrank.aggregation.solvers.adagrad import Steps
 from tierrank.aggregation.solvers.newton import Descent
@@ -144,8 +150,11 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         weights
             [lists] how often each was seen, 0 or more
         items, rest
-            for plain rankings: the catalogue, and whether what a list does not name is "absent"
-            from it or tied in the "last" place
+            the catalogue, in whose order results come: a sequence of names, or N for the integers
+            0 .. N - 1; and whether what a list does not name is "absent" from it or tied in the
+            "last" place. Without items, those that the rankings have or name, in order of first
+            appearance, or in their own if they are the integers 0 .. N - 1. An item that no list
+            names has no estimate without a prior.
         watch
             called after every iteration with a `tierrank.training.Progress`
         columns
@@ -167,9 +176,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         given = weighted_lists(rankings, weights, items, rest)
         lists = distinct(*prepared(*given, name, self.objective_params, seed))
         if not len(lists.tiers):
-            raise ValueError(
-                "no list says anything: all are empty, of weight 0, or one tie of all their items"
-            )
+            raise ValueError(NOTHING_SAID)
         connected: Connectivity | None = None
         if prior is None:
             connected = connectivity(lists.tiers)

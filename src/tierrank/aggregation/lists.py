@@ -17,6 +17,10 @@ from tierrank.tiers.distinct import equal_lists
 FloatArray = npt.NDArray[np.float64]
 
 LIGHTEST, HEAVIEST = 1e-50, 1e50  # the largest weight: its square and sums stay in float64's range
+NOTHING_SAID = (
+    "no list says anything: all are empty, of weight 0, or one tie of all their items. If items "
+    'that a list does not name are behind those it names, as on approval ballots, pass rest="last".'
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def weighted_lists(
     weights
         [lists] how often each was seen; times the weights that `rankings` may have itself
     items, rest
-        as in `Tiers.from_rankings`, for plain rankings
+        as in `Tiers.from_rankings`; what `rankings` know themselves stays without them
     """
     if isinstance(rankings, Games):
         rankings = rankings.to_rankings()
@@ -90,14 +94,19 @@ def weighted_lists(
     if isinstance(rankings, Rankings):
         rankings, own = rankings.tiers, rankings.weights
     if isinstance(rankings, Tiers):
-        if items is not None or rest != "absent":
-            raise ValueError("items and rest go with plain rankings; these know theirs already")
         tiers = rankings.to("cpu")
         if tiers.n_items is None:
             raise ValueError(
                 "worths belong to items that several lists name, and these Tiers have rows of "
                 "labels: build them with Tiers.from_rankings, or use a ranker with features"
             )
+        if rest not in ("absent", "last"):
+            raise ValueError(f'rest must be "absent" or "last", not {rest!r}.')
+        if rest == "last" and not tiers.rest:
+            tiers = replace(tiers, rest=True)
+        if items is not None:
+            last: Literal["absent", "last"] = "last" if tiers.rest else "absent"
+            tiers = Tiers.from_rankings(tiers.to_rankings(), items=items, rest=last)
     else:
         tiers = Tiers.from_rankings(rankings, items=items, rest=rest)
     counts = np.ones(len(tiers)) if own is None else own

@@ -19,7 +19,7 @@ from tierrank.data.rankings.games import Games
 from tierrank.plackett_luce import log_prob, log_prob_above
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import IntArray
-from tierrank.training.settings import check_count
+from tierrank.training.settings import Learned, check_count
 
 if TYPE_CHECKING:
     from tierrank.aggregation.summary import WorthTable
@@ -34,7 +34,7 @@ class Estimates(NamedTuple):
     high: FloatArray
 
 
-class WorthResults:
+class WorthResults(Learned):
     """Results of fitted worths; whoever fits them gives `items_`, `log_worths_`, `covariance`.
 
     All but `log_worths_`, `worths_` and the probabilities needs standard errors, and so an

@@ -6,29 +6,7 @@ options, `inputs` reads data for them, `progress` shows how a fit goes on, `mess
 wrong.
 """
 
-from tierrank.cli import (
-    aggregation,
-    compare,
-    demo,
-    evaluate,
-    export,
-    extreme,
-    objectives,
-    predict,
-    train,
-)
-from tierrank.cli.app import app, main
+from tierrank.__main__ import main
+from tierrank.cli.app import app
 
-__all__ = [
-    "aggregation",
-    "app",
-    "compare",
-    "demo",
-    "evaluate",
-    "export",
-    "extreme",
-    "main",
-    "objectives",
-    "predict",
-    "train",
-]
+__all__ = ["app", "main"]

@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
 
-COMMANDS = (
-    "train", "predict", "evaluate", "compare", "export", "aggregate", "simulate", "extreme",
-    "objectives", "demo",
-)  # fmt: skip
-
 
 class InOrder(TyperGroup):
-    """Commands are shown in the order in which people meet them."""
+    """Commands in the order in which people meet them, each loaded when it is asked for.
 
-    order: tuple[str, ...] = COMMANDS
+    Attributes
+    ----------
+    order
+        the names of the commands
+    homes
+        the module of each, where importing it registers the command with `app`
+    """
+
+    order: ClassVar[tuple[str, ...]] = (
+        "train", "predict", "evaluate", "compare", "export", "aggregate", "simulate", "extreme",
+        "objectives", "demo",
+    )  # fmt: skip
+    homes: ClassVar[dict[str, str]] = {
+        name: f"tierrank.cli.{name}" for name in order
+    } | dict.fromkeys(("aggregate", "simulate"), "tierrank.cli.aggregation")
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands."""
+        self._load(*self.homes)
         return list(self.order)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name; None if there is none, and then all are there to guess from."""
+        self._load(*([cmd_name] if cmd_name in self.homes else self.homes))
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _as_flags(command.get_params(ctx))
+        return command
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of the group itself."""
+        return _as_flags(super().get_params(ctx))
+
+    def _load(self, *names: str) -> None:
+        lacking = [name for name in names if name not in self.commands]
+        for name in lacking:
+            import_module(self.homes[name])
+        if lacking:
+            whole: Any = typer.main.get_command(app)
+            self.commands.update(whole.commands)
+
+
+def _as_flags(params: list[Any]) -> list[Any]:
+    """Show flags as --resume, not as `--resume <bool>`."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+            if param.default is None:  # that of --help: typer would load pydantic to convert it
+                param.default = False
+    return params
 
 
 app = typer.Typer(
@@ -48,8 +89,3 @@ def _main(
     ] = False,
 ) -> None:
     pass
-
-
-def main() -> None:
-    """The `tierrank` command."""
-    app()

@@ -65,10 +65,12 @@ def compare(
         typer.Option(metavar="FOLDER", show_default=False,
                      help="Write comparison.csv, .json and .png there."),
     ] = None,
+    raw_csv: options.RawCsv = False,
     label: options.Label = "label",
     query: options.Query = "qid",
     drop: options.Drop = None,
     missing: options.Missing = "keep",
+    separator: options.Separator = None,
     zero_based: options.ZeroBased = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -89,13 +91,13 @@ def compare(
         model or [default_kind()], objective or ["pl-partition"], settings or [],
         features=features or (), metric=measures[0].name, seed=seed, threads=threads,
     )  # fmt: skip
-    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based)
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
     parts = _folds(data, folds, valid_fraction, how, seed)
     comparison = _run(rankers, parts, measures)
     standings = comparison.standings(seed=seed)
     _show(data, comparison, standings, len(parts))
     if out is not None:
-        _write(out, data, rankers, comparison, standings)
+        _write(out, data, rankers, comparison, standings, raw_csv)
     if comparison.failures:
         raise typer.Exit(1)
 
@@ -175,6 +177,7 @@ def _write(
     rankers: dict[str, Ranker],
     comparison: Comparison,
     standings: Sequence[Standing],
+    raw_csv: bool,
 ) -> None:
     from tierrank.report.plots import plot_standings
     from tierrank.report.tables import standings_csv, standings_json
@@ -194,7 +197,7 @@ def _write(
             for each in comparison.results
         ],
     }  # fmt: skip
-    replace_file(out / "comparison.csv", standings_csv(standings).encode())
+    replace_file(out / "comparison.csv", standings_csv(standings, raw=raw_csv).encode())
     replace_file(out / "comparison.json", standings_json(standings, **about).encode())
     plot_standings(out / "comparison.png", first, title=f"{data.name}, test queries of all folds")
     stdout().print(f"comparison.csv, .json and .png are in {out}", markup=False, soft_wrap=True)

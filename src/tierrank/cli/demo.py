@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tierrank.cli.aggregation.places import check_file
 from tierrank.cli.app import app
+from tierrank.cli.messages import explained
 
 
 def _picture(path: Path) -> Path:
     """A place where a plot can be saved: better known before the work than after it."""
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise typer.BadParameter(f"a plot is a .png, .pdf or .svg file, and {path} is none")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise typer.BadParameter(f"no plot can be saved there: {error}") from None
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise typer.BadParameter(f"no plot can be saved as {path}: the place cannot be written to")
+    check_file(path, "--out")
     return path
 
 
 @app.command()
+@explained
 def demo(
     items: Annotated[int, typer.Option(min=3, help="Items to rank.")] = 30,
     lists: Annotated[int, typer.Option(min=8, help="Lists in the largest data set.")] = 4000,
@@ -33,13 +30,18 @@ def demo(
     out: Annotated[
         Path, typer.Option(callback=_picture, help="Where to save the plot (.png, .pdf or .svg).")
     ] = Path("tierrank-demo.png"),
-) -> None:
+    examples: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", show_default=False,
+                     help="Also write small files there, to try the other commands on."),
+    ] = None,
+) -> None:  # fmt: skip
     """Draw lists with ties from known worths, and see which likelihood finds them again."""
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
 
-    from tierrank.demo import OBJECTIVES, run
+    from tierrank.demo import OBJECTIVES, run, write_examples
     from tierrank.report.plots import plot_errors
 
     if tiers > items:
@@ -68,3 +70,6 @@ def demo(
         xlabel="lists", ylabel="error of log-worths (RMS)",
     )  # fmt: skip
     console.print(f"The plot is in {out}")
+    if examples is not None:
+        write_examples(examples, seed)
+        console.print(f"Files to try the other commands on are in {examples}")

@@ -95,7 +95,7 @@ class TrainingFolder:
         self._drop_checkpoint()
 
     def abandon(self) -> None:
-        """The fit was refused: if it kept no state, there is nothing to resume either."""
+        """The fit, or its model, was refused: without a kept state nothing is left to resume."""
         if not self.has_checkpoint:
             self._drop_checkpoint()
             if not any(self.path.iterdir()):
@@ -117,9 +117,7 @@ class TrainingFolder:
     def _sweep(self) -> None:
         """Remove what killed processes were writing."""
         for folder in {self.path, self.checkpoint, *self._states()}:
-            for name in ("model", "curve", "checkpoint"):
-                for part in folder.glob(f".{name}*.part"):
-                    part.unlink(missing_ok=True)
+            storage.sweep(folder, "model", "curve", "checkpoint")
         shutil.rmtree(self.path / ".checkpoint.old", ignore_errors=True)
 
 

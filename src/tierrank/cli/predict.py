@@ -29,7 +29,7 @@ def predict(
         Path,
         typer.Argument(metavar="DATA", show_default=False,
                        help="LETOR or svmlight file, or a CSV or Parquet table, which needs no "
-                       "label column."),
+                       "label column; - for standard input."),
     ],
     out: Annotated[
         Path | None,
@@ -37,9 +37,12 @@ def predict(
                      help="Where to write. A name that ends in .csv gets the columns qid, row, "
                      "score and rank."),
     ] = None,
+    raw_csv: options.RawCsv = False,
     label: options.Label = "label",
     query: options.Query = "qid",
+    drop: options.Drop = None,
     missing: options.Missing = "keep",
+    separator: options.Separator = None,
     zero_based: options.ZeroBased = False,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
@@ -50,8 +53,9 @@ def predict(
 
     options.use_threads(threads)
     ranker = load_ranker(model)
-    how = options.Reading(label, query, (), missing, zero_based)
-    rows = read_for_model(data, ranker, how)
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
+    with options.on_disk(data) as file:
+        rows = read_for_model(file, ranker, how)
     scores = scores_of(ranker, rows)
     if out is None:
         for block in _lines(scores):
@@ -59,7 +63,7 @@ def predict(
         sys.stdout.flush()
         return
     table = out.suffix.lower() == ".csv"
-    text = _csv(rows, scores) if table else "".join(_lines(scores))
+    text = _csv(rows, scores, raw_csv) if table else "".join(_lines(scores))
     replace_file(out, text.encode())
     stderr().print(f"{len(scores):,} scores are in {out}", markup=False, soft_wrap=True)
 
@@ -70,17 +74,13 @@ def _lines(scores: Array) -> Iterator[str]:
         yield "".join(f"{score!r}\n" for score in scores[start : start + _BLOCK].tolist())
 
 
-def _csv(rows: RankingData, scores: Array) -> str:
-    import csv
-    import io
+def _csv(rows: RankingData, scores: Array, raw: bool) -> str:
+    from tierrank.report.tables import csv_text
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["qid", "row", "score", "rank"])
     numbers = range(1, len(scores) + 1)
-    ranks = ranks_of(rows, scores)
-    writer.writerows(zip(rows.qid.tolist(), numbers, scores.tolist(), ranks.tolist(), strict=True))
-    return text.getvalue()
+    ranks = ranks_of(rows, scores).tolist()
+    cells = zip(rows.qid.tolist(), numbers, scores.tolist(), ranks, strict=True)
+    return csv_text([["qid", "row", "score", "rank"], *cells], raw=raw)
 
 
 def ranks_of(rows: RankingData, scores: Array) -> Array:

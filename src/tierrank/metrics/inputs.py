@@ -18,7 +18,7 @@ from tierrank.tiers.arrays import (
     stable_order,
     to_numpy,
 )
-from tierrank.tiers.grouping import checked_lengths, group_rows
+from tierrank.tiers.grouping import as_keys, checked_lengths, group_rows
 
 FloatArray = npt.NDArray[np.float64]
 Gain = Literal["exp2", "linear"] | Callable[[FloatArray], Any]
@@ -80,7 +80,7 @@ def read_lists(scores: Any, labels: Any, qid: Any, lengths: Any) -> Lists:
         )
     if qid is None:
         return Lists(score, label, np.array([0, rows]), None)
-    list_of_row, keys = group_rows(to_numpy(qid, "qid"), rows)
+    list_of_row, keys = group_rows(as_keys(qid), rows)
     borders = offsets(np.bincount(list_of_row, minlength=len(keys)))
     order = stable_order(list_of_row, len(keys))
     if order is None:
@@ -104,7 +104,7 @@ def _finite_rows(values: Any, what: str) -> AnyArray:
     if rows.ndim != 1:
         raise ValueError(
             f"{what} have shape {rows.shape}: give flat rows (1-D), and qid or lengths for "
-            "several lists."
+            "several lists (of padded ones: scores[mask], labels[mask], lengths=mask.sum(1))."
         )
     if rows.dtype.kind == "f" and not (finite := np.isfinite(rows)).all():
         at = int(np.argmin(finite))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 COLUMNS = tuple(field.name for field in fields(Standing))
+
+# What spreadsheets take for a formula, or may after they dropped what stands before it; numbers
+# that are text are harmless.
+_FORMULA = re.compile(r"(?![+-]?[0-9]+(\.[0-9]+)?\Z)[=+\-@＝＋－＠\x00-\x1f]")
+_MARKS = re.compile(r'[,"\r\n]')
 
 
 def plain_table(title: str | None = None) -> Table:
@@ -85,15 +89,36 @@ def _one_ranker(standings: Sequence[Standing], title: str) -> Table:
     return table
 
 
-def standings_csv(standings: Sequence[Standing]) -> str:
+def csv_text(rows: Iterable[Iterable[Any]], *, raw: bool = False) -> str:
+    """Rows as CSV; None is an empty cell.
+
+    Text that a spreadsheet would take for a formula gets ' in front and is quoted, as OWASP
+    recommends, unless `raw`. Numbers stay as they are.
+
+    Examples
+    --------
+    >>> print(csv_text([["item", "log_worth"], ["=1+1", -0.5], ["a, b", None]]), end="")
+    item,log_worth
+    "'=1+1",-0.5
+    "a, b",
+    """
+
+    def cell(value: Any) -> str:
+        if not isinstance(value, str):
+            return "" if value is None else str(value)
+        formula = not raw and _FORMULA.match(value)
+        if not formula and not _MARKS.search(value):
+            return value
+        safe = f"'{value}" if formula else value
+        return '"' + safe.replace('"', '""') + '"'
+
+    return "".join(",".join(map(cell, row)) + "\n" for row in rows)
+
+
+def standings_csv(standings: Sequence[Standing], *, raw: bool = False) -> str:
     """A row a ranker and metric, under the names of `Standing`; what is not there is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for each in standings:
-        writer.writerow(["" if (value := getattr(each, name)) is None else value
-                         for name in COLUMNS])  # fmt: skip
-    return text.getvalue()
+    rows = ([getattr(each, name) for name in COLUMNS] for each in standings)
+    return csv_text([COLUMNS, *rows], raw=raw)
 
 
 def standings_json(standings: Sequence[Standing], **about: Any) -> str:
@@ -104,12 +129,8 @@ def standings_json(standings: Sequence[Standing], **about: Any) -> str:
 
 def curve_csv(history: History) -> str:
     """The training curve, a row a step; what is not there is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([history.unit, "loss", f"valid {history.metric_name}"])
-    for step, *values in zip(history.steps, history.loss, history.metric, strict=True):
-        writer.writerow([step, *("" if value is None else value for value in values)])
-    return text.getvalue()
+    heading = [history.unit, "loss", f"valid {history.metric_name}"]
+    return csv_text([heading, *zip(history.steps, history.loss, history.metric, strict=True)])
 
 
 def _difference(each: Standing) -> list[str]:

@@ -5,8 +5,6 @@ All from the plain data of `AggregationPage`, so that they say the same as the r
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierrank.report.aggregation.axis import decimals_of
 from tierrank.report.aggregation.content import AggregationPage, ItemRow
-from tierrank.report.tables import plain_table
+from tierrank.report.tables import csv_text, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -110,14 +108,10 @@ def summary_lines(page: AggregationPage, parameters: Sequence[Parameter] = ()) -
     return lines
 
 
-def worth_csv(page: AggregationPage) -> str:
+def worth_csv(page: AggregationPage, *, raw: bool = False) -> str:
     """A row an item, best first, under `COLUMNS`; what is not there is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in _records(page):
-        writer.writerow(["" if row[name] is None else row[name] for name in COLUMNS])
-    return text.getvalue()
+    rows = ([row[name] for name in COLUMNS] for row in _records(page))
+    return csv_text([COLUMNS, *rows], raw=raw)
 
 
 def worth_json(

@@ -18,6 +18,11 @@ class Catalogue(NamedTuple):
     size: int
     names: tuple[Any, ...] | None
 
+    @property
+    def items(self) -> Sequence[Any]:
+        """What the user calls the items: their names, or their numbers if they have none."""
+        return range(self.size) if self.names is None else self.names
+
     def name(self, code: int) -> Any:
         """Give what the user calls this item."""
         return code if self.names is None else self.names[code]
@@ -53,6 +58,19 @@ def read_catalogue(items: Any) -> Catalogue | None:
     return Catalogue(len(names), tuple(names))
 
 
+def catalogue_of(known: Iterable[Any]) -> Catalogue:
+    """Give the catalogue of the names that occur, none twice, where the user states none.
+
+    Where they are just the integers 0 .. size - 1, these are the numbers of the items, whatever
+    came first: `log_worths_[3]` is then that of item 3. All other names keep the order in which
+    they appeared.
+    """
+    names = tuple(known)
+    if names and all(_is_number(name, len(names)) for name in names):
+        return Catalogue(len(names), None)
+    return Catalogue(len(names), names)
+
+
 def encode(
     names: list[Any], borders: IntArray, stated: Catalogue | None
 ) -> tuple[IntArray, Catalogue]:
@@ -65,14 +83,14 @@ def encode(
     borders
         [lists + 1] ranges of `names`, to say in which list something is wrong
     stated
-        the catalogue; None makes one of the names in order of first appearance
+        the catalogue; None makes one of the names, by `catalogue_of`
     """
     if stated is not None and stated.names is None:
         return _encode_numbers(names, borders, stated), stated
     try:
-        known = tuple(dict.fromkeys(names)) if stated is None else ()
-        stated = stated or Catalogue(len(known), known)
-        numbers = dict(zip(stated.names or (), range(stated.size), strict=True))
+        if stated is None:
+            stated = catalogue_of(dict.fromkeys(names))
+        numbers = dict(zip(stated.items, range(stated.size), strict=True))
         codes = np.fromiter(map(numbers.get, names, repeat(-1)), dtype=np.int64, count=len(names))
     except TypeError:
         at = next(i for i, name in enumerate(names) if not _hashable(name))
@@ -81,7 +99,7 @@ def encode(
             f"{type(names[at]).__name__} is not hashable. Use numbers or strings as names, and a "
             "tuple or a set for a tie."
         ) from None
-    _refuse_missing(known, codes, borders)
+    _refuse_missing(stated.names or (), codes, borders)
     _refuse_unknown(codes < 0, names, borders, stated)
     return codes, stated
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank.tiers.arrays import AnyArray, Parts
+from tierrank.tiers.arrays import AnyArray, Parts, outside_graphs
 from tierrank.tiers.convert import labels_of, rankings_of
 from tierrank.tiers.display import describe
 from tierrank.tiers.labels import parts_from_labels
@@ -89,8 +89,15 @@ class Tiers:
             object.__setattr__(self, "keys", keys)
 
     @classmethod
+    @outside_graphs
     def from_labels(
-        cls, labels: Any, *, qid: Any = None, lengths: Any = None, mask: Any = None
+        cls,
+        labels: Any,
+        *,
+        qid: Any = None,
+        lengths: Any = None,
+        mask: Any = None,
+        ignore_label: float | None = None,
     ) -> Tiers:
         """Build from graded labels: the higher the label, the better the tier.
 
@@ -108,6 +115,9 @@ class Tiers:
             one list.
         mask
             [lists, width] for 2-D labels, True for a real item; holes may be anywhere
+        ignore_label
+            for 2-D labels, the label that padding has: it is masked out, wherever it stands.
+            TF-Ranking and allRank pad with -1; without this or a mask, such labels are refused.
 
         Examples
         --------
@@ -115,10 +125,15 @@ class Tiers:
         Tiers(2 lists, 5 rows, 1 to 2 tiers a list)
           'a': 0 > {1, 3}
           'b': {2, 4}
+        >>> Tiers.from_labels([[2, 0, 1], [0, 1, -1]], ignore_label=-1)
+        Tiers(2 lists, padded to 3, 2 to 3 tiers a list)
+          list 0: 0 > 2 > 1
+          list 1: 1 > 0
         """
-        return cls._assemble(parts_from_labels(labels, qid, lengths, mask))
+        return cls._assemble(parts_from_labels(labels, qid, lengths, mask, ignore_label))
 
     @classmethod
+    @outside_graphs
     def from_rankings(
         cls,
         rankings: Any,
@@ -135,7 +150,8 @@ class Tiers:
             inside it is a tie. A 2-D integer array holds one strict ranking a row.
         items
             the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
-            names in order of first appearance (for a 2-D integer array, 0 .. its largest).
+            names in order of first appearance, or in their own if they are the integers 0 .. N - 1
+            (for a 2-D integer array, 0 .. its largest).
         rest
             what a list does not name is "absent" from it, or tied in the "last" place. In the
             second case a list may also be empty: all it has is that last tier.
@@ -154,6 +170,7 @@ class Tiers:
         return cls._assemble(parts_from_rankings(rankings, items, rest))
 
     @classmethod
+    @outside_graphs
     def from_positives(cls, matrix: Any) -> Tiers:
         """Build from a sparse matrix of positives: what is set in a row, over all the rest.
 
@@ -177,6 +194,7 @@ class Tiers:
         return cls._assemble(parts_from_positives(matrix))
 
     @classmethod
+    @outside_graphs
     def from_preferences(
         cls,
         pairs: Any,
@@ -195,7 +213,8 @@ class Tiers:
             one sequence of (winner, loser) pairs a list, or an integer array [n, 2] a list
         items
             the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
-            names in order of first appearance (for integer arrays, 0 .. their largest).
+            names in order of first appearance, or in their own if they are the integers 0 .. N - 1
+            (for integer arrays, 0 .. their largest).
         method
             "exact" gives the ordered partition with the most tiers in which every item of a tier
             is above every item of all lower tiers by a path in the graph, so that nothing is
@@ -215,6 +234,7 @@ class Tiers:
         return cls._assemble(parts_from_preferences(pairs, items, method))
 
     @classmethod
+    @outside_graphs
     def concat(cls, parts: Iterable[Tiers]) -> Tiers:
         """Put lists of several `Tiers` behind each other.
 
@@ -354,7 +374,7 @@ class Tiers:
     def to_labels(self) -> Tensor:
         """Give labels that lead back here: in the scores' shape, higher is better, last tier 0.
 
-        Holes of padded lists get -1, so ``labels >= 0`` is their mask.
+        Holes of padded lists get -1: `from_labels` takes them back with ``ignore_label=-1``.
 
         Examples
         --------

@@ -18,19 +18,24 @@ from tierrank.tiers.arrays import (
     stable_order,
     to_numpy,
 )
-from tierrank.tiers.grouping import checked_lengths, group_rows
+from tierrank.tiers.grouping import as_keys, checked_lengths, group_rows
 
 # Integer labels in a range up to this are ranked by subtraction, others by sorting them first.
 _NARROW = 1 << 16
 
 
-def parts_from_labels(labels: Any, qid: Any, lengths: Any, mask: Any) -> Parts:
+def parts_from_labels(labels: Any, qid: Any, lengths: Any, mask: Any, ignore_label: Any) -> Parts:
     """Build the fields of `Tiers.from_labels`, which says what the arguments mean."""
     values = _numeric(labels)
     if values.ndim == 2:
-        parts = _padded(values, qid, lengths, mask)
+        parts = _padded(values, qid, lengths, _real_items(values, mask, ignore_label))
     elif values.ndim == 1:
-        parts = _flat(values, qid, lengths, mask)
+        if mask is not None or ignore_label is not None:
+            name = "mask" if mask is not None else "ignore_label"
+            raise ValueError(
+                f"{name} is for 2-D labels: for flat labels, leave the rows out instead."
+            )
+        parts = _flat(values, qid, lengths)
     else:
         raise ValueError(
             f"labels have shape {values.shape}: give flat rows (1-D), or one list a row (2-D)."
@@ -38,15 +43,13 @@ def parts_from_labels(labels: Any, qid: Any, lengths: Any, mask: Any) -> Parts:
     return parts._replace(device=device_of(labels))
 
 
-def _flat(values: AnyArray, qid: Any, lengths: Any, mask: Any) -> Parts:
-    if mask is not None:
-        raise ValueError("mask is for 2-D labels: for flat labels, leave the rows out instead.")
+def _flat(values: AnyArray, qid: Any, lengths: Any) -> Parts:
     if qid is not None and lengths is not None:
         raise ValueError("qid and lengths both say which rows form a list: give one of them.")
     rows = len(values)
     keys: AnyArray | None = None
     if qid is not None:
-        lists, keys = group_rows(to_numpy(qid, "qid"), rows)
+        lists, keys = group_rows(as_keys(qid), rows)
         n_lists = len(keys)
     elif lengths is not None:
         sizes = checked_lengths(to_numpy(lengths, "lengths"), rows, "labels")
@@ -58,30 +61,57 @@ def _flat(values: AnyArray, qid: Any, lengths: Any, mask: Any) -> Parts:
     return parts._replace(score_shape=(rows,), keys=keys)
 
 
-def _padded(values: AnyArray, qid: Any, lengths: Any, mask: Any) -> Parts:
+def _real_items(values: AnyArray, mask: Any, ignore_label: Any) -> AnyArray | None:
+    """Which of 2-D labels are no padding; None for all."""
+    if mask is None and ignore_label is None:
+        _refuse_padding(values)
+        return None
+    real = np.ones(values.shape, bool) if mask is None else to_numpy(mask, "mask")
+    if real.shape != values.shape or real.dtype != np.bool_:
+        raise ValueError(
+            f"mask must be boolean with the labels' shape {values.shape} (True is a real "
+            f"item), not {real.dtype} with shape {real.shape}."
+        )
+    if ignore_label is None:
+        return real
+    if not isinstance(ignore_label, int | float | np.number):
+        raise ValueError(f"ignore_label is the label of padding, a number, not {ignore_label!r}.")
+    return np.asarray(real & (values != ignore_label))
+
+
+def _refuse_padding(values: AnyArray) -> None:
+    """Others pad with −1; taken for a label it would be a worst tier, and nothing would tell."""
+    if not values.size or values.min() != -1:
+        return
+    padding = values == -1
+    if padding.all() or not (values[~padding] >= 0).all():
+        return
+    row, column = np.unravel_index(int(np.argmax(padding)), values.shape)
+    raise ValueError(
+        f"labels[{row}, {column}] is -1 ({int(padding.sum())} such labels in all), and the others "
+        "are 0 or more: that looks like padding. Leave it out with ignore_label=-1, or give mask= "
+        "(True is a real item; all True if -1 is a label like the others)."
+    )
+
+
+def _padded(values: AnyArray, qid: Any, lengths: Any, real: AnyArray | None) -> Parts:
     if qid is not None or lengths is not None:
         raise ValueError(
             "with 2-D labels each row is a list, so qid and lengths have no place: give a mask for "
             "the padding (with lengths: mask = np.arange(width) < lengths[:, None])."
         )
     n_lists, width = values.shape
-    if mask is None:
+    if real is None:
         sizes = np.full(n_lists, width)
         flat, entries = values.ravel(), None
     else:
-        real = to_numpy(mask, "mask")
-        if real.shape != values.shape or real.dtype != np.bool_:
-            raise ValueError(
-                f"mask must be boolean with the labels' shape {values.shape} (True is a real "
-                f"item), not {real.dtype} with shape {real.shape}."
-            )
         sizes = real.sum(axis=1)
         entries = np.flatnonzero(real)
         flat = values.ravel()[entries]
     if n_lists and not sizes.all():
         raise ValueError(
             f"labels[{int(np.argmin(sizes != 0))}]: the list has no items"
-            f"{'' if mask is None else ' (all are masked)'}. Leave the row out."
+            f"{'' if real is None else ' (all are masked)'}. Leave the row out."
         )
     _check_finite(flat, entries, values.shape)
     parts = _sort_into_tiers(flat, list_of_entry(offsets(sizes)), n_lists, entries)

@@ -61,6 +61,22 @@ def test_derivatives_of_outcomes_are_those_of_mpmath(model):
                 )
 
 
+@pytest.mark.parametrize("model", ["davidson", "rao-kupper"])
+@pytest.mark.parametrize("lead", [-25.0, 12.0, 35.0])
+def test_first_derivatives_keep_their_digits_where_an_outcome_is_all_but_sure(model, lead):
+    """Wins of weight 1e10 against one loss leave a slope of 1e-10 each, and it has to be right."""
+    t = -abs(lead) / 2
+    for place, outcome in enumerate((1, 0, -1)):
+
+        def log(x, y, place=place):
+            return mpmath.log(chances(model, mpmath.exp(x), mpmath.mpf(1), y)[place])
+
+        found = derivatives(model, np.array([outcome]), np.array([lead]), t)
+        with mpmath.workdps(80):
+            expected = [float(mpmath.diff(log, (lead, t), order)) for order in ((1, 0), (0, 1))]
+        np.testing.assert_allclose([found.d[0], found.t[0]], expected, rtol=1e-9, atol=0)
+
+
 def random_rows(seed, *, teams, games=40, players=6, ties=True):
     rng = np.random.default_rng(seed)
     rows = []

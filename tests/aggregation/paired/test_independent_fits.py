@@ -1,6 +1,7 @@
 """PairedTies beside others: plain likelihoods under scipy, choix, evalica, published estimates."""
 
 import csv
+import json
 import lzma
 import os
 from collections import Counter
@@ -173,6 +174,21 @@ def test_pudding_has_the_published_worths():
     worths = [0.1388005, 0.1729985, 0.1617420, 0.1653930, 0.1586805, 0.2023855]
     np.testing.assert_allclose(fitted.worths_, worths, rtol=0, atol=5e-5)
     assert fitted.tie_parameter_ == pytest.approx(0.7468147, abs=5e-5)
+
+
+@pytest.mark.data
+def test_pudding_with_half_a_pseudo_ranking_is_that_of_r():
+    """R's PlackettLuce(npseudo = 0.5): log-worths, the tie parameter and the log-likelihood.
+
+    Its standard errors leave the pseudo-rankings out, so those are not compared.
+    """
+    with opened("r-reference/davidson-luce.json") as file:
+        expected = json.load(file)["pudding, npseudo=0.5"]
+    fitted = PairedTies("davidson", prior="pseudo-item:0.5").fit_table(*pudding())
+    np.testing.assert_allclose(fitted.log_worths_, expected["coef"][:6], rtol=0, atol=1e-6)
+    assert fitted.beta_ == pytest.approx(expected["coef"][6], abs=1e-6)
+    assert fitted.tie_parameter_ == pytest.approx(0.7386, abs=5e-5)
+    assert fitted.log_likelihood_ == pytest.approx(expected["log_likelihood"], abs=1e-6)
 
 
 @pytest.mark.data

@@ -1,11 +1,14 @@
 """PairedTies: teams, games that leave something open, and priors."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 from paired_games import league, team_rows
 from tierrank.aggregation.paired import PairedTies
+from tierrank.aggregation.paired.outcomes import derivatives
 from tierrank.data.rankings.games import Games
 
 each_model = pytest.mark.parametrize("model", ["davidson", "rao-kupper", "bradley-terry"])
@@ -168,17 +171,85 @@ def test_a_prior_shrinks_and_counts_fewer_parameters(prior):
     assert shrunk.log_worths_.mean() == pytest.approx(0, abs=1e-12)
 
 
-def test_a_pseudo_item_is_an_item():
-    rng = np.random.default_rng(13)
-    games = league(rng, "bradley-terry", rng.normal(size=4), rounds=4)
-    more = [(number, 4, outcome) for number in range(4) for outcome in (1, -1)]
-    extended = Games(
-        tuple(range(5)),
-        np.concatenate([games.first, [m[0] for m in more]]),
-        np.concatenate([games.second, [m[1] for m in more]]),
-        np.concatenate([games.outcome, [m[2] for m in more]]).astype(np.int8),
-        np.concatenate([games.weights, np.full(len(more), 0.7)]),
+def with_ghost(games, wins):
+    """The same games, and of every item so many wins and losses against one more, the last."""
+    items = len(games.names)
+    each = np.repeat(np.arange(items), 2)
+    return Games(
+        (*games.names, "ghost"),
+        np.concatenate([games.first, each]),
+        np.concatenate([games.second, np.full(2 * items, items)]),
+        np.concatenate([games.outcome, np.tile([1, -1], items)]).astype(np.int8),
+        np.concatenate([games.weights, np.full(2 * items, wins)]),
     )
-    fitted = PairedTies("bradley-terry", prior="pseudo-item:0.7").fit(games)
-    w = PairedTies("bradley-terry").fit(extended).log_worths_[:4]
+
+
+@each_model
+def test_a_pseudo_item_is_an_item_whose_games_could_have_been_ties(model):
+    rng = np.random.default_rng(13)
+    games = league(rng, model, rng.normal(size=4), rounds=4)
+    fitted = PairedTies(model, prior="pseudo-item:0.7").fit(games)
+    explicit = PairedTies(model).fit(with_ghost(games, 0.7))
+    w = explicit.log_worths_[:4]
     np.testing.assert_allclose(fitted.log_worths_, w - w.mean(), atol=1e-9)
+    assert fitted._extras == pytest.approx(explicit._extras, abs=1e-9)
+    centre = np.eye(5 + len(explicit._extras))
+    centre[:4, :4] -= 1 / 4  # against the mean of the four, without the ghost
+    kept = [0, 1, 2, 3, *range(5, len(centre))]
+    covariance = (centre.T @ explicit.covariance_ @ centre)[np.ix_(kept, kept)]
+    np.testing.assert_allclose(fitted.covariance_, covariance, atol=1e-9)
+
+
+@both_models
+def test_nothing_but_ties_has_an_estimate_beside_a_pseudo_item(model):
+    games = Games.from_rows([("a", "b", 0), ("b", "c", 0)], weights=[5, 7])
+    fitted = PairedTies(model, prior="pseudo-item:0.4").fit(games)
+    explicit = PairedTies(model).fit(with_ghost(games, 0.4))
+    np.testing.assert_allclose(fitted.log_worths_, 0, atol=1e-9)
+    assert fitted.tie_parameter_ == pytest.approx(explicit.tie_parameter_, rel=1e-9)
+
+
+# -- weights that are far apart --------------------------------------------------------------
+
+
+@each_model
+@pytest.mark.parametrize("often", [1e6, 1e9, 1e10, 1e14])
+def test_a_lead_is_right_however_sure_it_is(model, often):
+    """One loss among so many wins, and one tie: the estimates have closed forms."""
+    rows, weights = [("a", "b", 1), ("a", "b", -1)], [often, 1.0]
+    if model != "bradley-terry":
+        rows, weights = [*rows, ("a", "b", 0)], [*weights, 1.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = PairedTies(model).fit(rows, weights=weights)
+    shares = np.array(weights) / sum(weights)
+    if model == "rao-kupper":  # d − η and −d − η are the log-odds of a win and of a loss
+        win, loss = np.log(shares[0]) - np.log(shares[1:].sum()), np.log(shares[1])
+        loss -= np.log1p(-shares[1])
+        expected, eta = (win - loss) / 2, -(win + loss) / 2
+        assert fitted.alpha_ == pytest.approx(np.log(np.expm1(eta)), abs=1e-8)
+    else:  # an exponential family: every outcome has the chance with which it was seen
+        expected = np.log(often)
+    assert np.subtract(*fitted.log_worths_) == pytest.approx(expected, abs=1e-8)
+    assert fitted.converged_
+    chances = fitted.predict_proba("a", "b")
+    seen = [shares[0], shares[2] if len(shares) > 2 else 0.0, shares[1]]
+    np.testing.assert_allclose(chances, seen, rtol=1e-7)
+
+
+@each_model
+def test_chains_of_light_games_between_heavy_ones_are_determined(model):
+    """Two pairs of rivals that met each other five times, themselves 1e10 times."""
+    rows = [("a", "b", 1), ("a", "b", -1), ("c", "d", 1), ("c", "d", -1), ("b", "c", 1)]
+    rows, weights = [*rows, ("c", "b", 1)], [1e10, 2e10, 1e10, 3e10, 1, 4]
+    if model != "bradley-terry":
+        rows, weights = [*rows, ("a", "b", 0), ("c", "d", 0)], [*weights, 1e10, 1e10]
+    fitted = PairedTies(model).fit(rows, weights=weights)
+    w = dict(zip(fitted.items_, fitted.log_worths_, strict=True))
+    # a tie parameter that the heavy games fix, and light ones without a tie: win against loss
+    lead, t = w["b"] - w["c"], next(iter(fitted._extras.values()), 0.0)
+    slope = [float(derivatives(model, np.array([o]), np.array([lead]), t).d[0]) for o in (1, -1)]
+    assert slope[0] + 4 * slope[1] == pytest.approx(0, abs=1e-5)
+    assert 0.3 < fitted.standard_errors_.min() < fitted.standard_errors_.max() < 0.7
+    with pytest.raises(ValueError, match="12 digits apart"):
+        PairedTies(model).fit(rows, weights=[w * 1e7 if w > 9 else w for w in weights])

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from paired_games import league
 from tierrank import Tiers
+from tierrank.aggregation.connectivity import Disconnected
 from tierrank.aggregation.paired import PairedTies
 from tierrank.data.rankings.container import Rankings
 
@@ -110,7 +111,9 @@ def test_settings_that_make_no_sense_are_refused(options, message):
         ([("a", "b", "won")], {}, "outcome is 'won'"),
         ([("a", "a", 1)], {}, "plays against itself"),
         (THREE, {"weights": [1, 2]}, "give 3 of them"),
-        (THREE, {"weights": [1, 2, 0]}, r"weights\[2\] is 0"),
+        (THREE, {"weights": [1, 2, -1]}, r"weights\[2\] is -1"),
+        (THREE, {"weights": [0, 0, 0]}, "of a weight above 0"),
+        (THREE, {"items": ["a"]}, "items= lacks 'b'"),
         (THREE, {"weights": [1, np.nan, 1]}, r"weights\[1\] is nan"),
         (THREE, {"neutral": [True, False, True]}, "goes with home=True"),
         (Tiers.from_rankings([["a", "b"], ["a", "b", "c"]]), {}, "list 1 has 3 items"),
@@ -166,3 +169,34 @@ def test_what_is_not_fitted_says_so():
     for ask in (lambda p: p.summary(), lambda p: p.predict_proba("a", "b"), lambda p: p.to_state()):
         with pytest.raises(ValueError, match="not fitted"):
             ask(PairedTies())
+
+
+@each_model
+def test_games_of_weight_0_were_not_played(model):
+    """As with RankAggregator: they say nothing, and who is in no other needs a prior."""
+    rng = np.random.default_rng(16)
+    games = league(rng, model, np.array([0.4, 0.0, -0.4]), rounds=5, names=("a", "b", "c"))
+    rows = [
+        (games.names[first], games.names[second], int(outcome))
+        for first, second, outcome in zip(games.first, games.second, games.outcome, strict=True)
+    ]
+    kept = rng.random(len(rows)) < 0.8
+    fitted = PairedTies(model).fit(rows, weights=kept.astype(float))
+    expected = PairedTies(model).fit([row for row, there in zip(rows, kept, strict=True) if there])
+    assert fitted.items_ == expected.items_
+    np.testing.assert_array_equal(fitted.log_worths_, expected.log_worths_)
+    np.testing.assert_array_equal(fitted.covariance_, expected.covariance_)
+    assert fitted.n_games_ == expected.n_games_ == kept.sum()
+    more, weights = [*rows, ("d", "a", 1)], [*np.ones(len(rows)), 0.0]
+    with pytest.raises(Disconnected, match="d was never compared"):
+        PairedTies(model).fit(more, weights=weights)
+    assert PairedTies(model, prior="gaussian").fit(more, weights=weights).items_[-1] == "d"
+
+
+def test_players_of_teams_come_in_the_order_of_items():
+    rows = [((2, 1), 0, 1), (0, (1, 2), 1), ((0, 2), 1, 0), (2, 1, 1), (1, 0, -1), (2, 0, 0)] * 5
+    fitted = PairedTies().fit(rows)
+    assert fitted.items_ == (0, 1, 2)
+    turned = PairedTies().fit(rows, items=[2, 1, 0])
+    assert turned.items_ == (2, 1, 0)
+    np.testing.assert_allclose(turned.log_worths_, fitted.log_worths_[::-1], atol=1e-9)

@@ -159,3 +159,11 @@ def test_without_some_sides_only_the_games_of_others_stay(data):
     assert left.weights.tolist() == [i + 1 for i in kept]
     assert left.neutral.tolist() == [neutral[i] for i in kept]
     assert left.names == tuple(name for name in "abcde" if name not in gone)
+
+
+def test_sides_that_are_the_integers_from_0_on_are_their_own_numbers():
+    games = Games.from_rows([(2, 1, "first"), (1, 0, "tie")])
+    assert games.names == (0, 1, 2)
+    assert (games.first.tolist(), games.second.tolist()) == ([2, 1], [1, 0])
+    assert Games.from_rows([(2, 1, "first")]).names == (2, 1)
+    assert Games.from_rows([(1, 0, "first")], names=[1, 0]).names == (1, 0)

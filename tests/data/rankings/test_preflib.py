@@ -64,10 +64,10 @@ SMALL = """\
 
 @pytest.fixture
 def read(tmp_path):
-    def read(text, name="votes.txt"):
+    def read(text, name="votes.txt", **options):
         path = tmp_path / name
         path.write_bytes(text.encode() if isinstance(text, str) else text)
-        return read_preflib(path)
+        return read_preflib(path, **options)
 
     return read
 
@@ -235,7 +235,7 @@ def test_orders_in_several_chunks_are_as_in_one(read, monkeypatch):
 )
 def test_an_order_that_is_none_is_refused_with_its_line(read, body, line, message):
     with pytest.raises(PrefLibError) as caught:
-        read(SMALL + body)
+        read(SMALL + body, strict=True)
     assert message in str(caught.value)
     assert caught.value.line == line
     assert "votes.txt" in str(caught.value)
@@ -262,7 +262,7 @@ def test_an_order_that_is_none_is_refused_with_its_line(read, body, line, messag
 def test_a_header_that_does_not_fit_is_refused_with_its_line(read, old, new, line, message):
     assert FULL.count(old) == 1
     with pytest.raises(PrefLibError) as caught:
-        read(FULL.replace(old, new))
+        read(FULL.replace(old, new), strict=True)
     assert message in str(caught.value)
     assert caught.value.line == line
 
@@ -279,7 +279,7 @@ def test_a_header_that_does_not_fit_is_refused_with_its_line(read, old, new, lin
 )
 def test_categories_that_do_not_fit_are_refused_with_their_line(read, old, new, line, message):
     with pytest.raises(PrefLibError) as caught:
-        read(CATEGORIES.replace(old, new))
+        read(CATEGORIES.replace(old, new), strict=True)
     assert message in str(caught.value)
     assert caught.value.line == line
 
@@ -293,6 +293,92 @@ def test_a_file_without_header_or_with_a_wrong_name_is_refused(read):
         read(FULL, "votes.toc")
     with pytest.raises(PrefLibError, match="there is no line # ALTERNATIVE NAME 1"):
         read("# TITLE: x\n1: 1\n", "votes.soc")
+
+
+# what is read with a warning ---------------------------------------------------------------------
+
+
+POLIS = """# DATA TYPE: cat
+# NUMBER ALTERNATIVES: 3
+# NUMBER VOTERS: 6
+# NUMBER UNIQUE PREFERENCES: 3
+# NUMBER CATEGORIES: 2
+# CATEGORY NAME 0: Agree
+# CATEGORY NAME 1: Disagree
+# ALTERNATIVE NAME 0: a
+# ALTERNATIVE NAME 1: b
+# ALTERNATIVE NAME 2: c
+3: {0, 2}, 1
+2: {}, {0, 1}
+1: {}, {}
+"""
+
+
+def assumed(read, text, message, name="votes.txt"):
+    """Read with one warning that says so; strictly, it is refused."""
+    with pytest.warns(UserWarning, match=message) as caught:
+        votes = read(text, name)
+    (warning,) = caught
+    assert warning.filename == __file__  # where the reader was called
+    with pytest.raises(PrefLibError):
+        read(text, name, strict=True)
+    return votes
+
+
+def test_names_and_orders_that_count_from_0_are_taken_so(read):
+    votes = assumed(read, POLIS, "line 8: ALTERNATIVE NAME is counted from 0")
+    assert votes.alternative_names == ("a", "b", "c")
+    assert votes.categories == ("Agree", "Disagree")
+    assert votes.rankings.tiers.to_rankings() == [[("a", "c"), "b"], [("a", "b")]]
+    assert votes.rankings.weights.tolist() == [3, 2]
+
+
+def test_empty_ballots_are_left_out(read):
+    votes = assumed(read, POLIS, "line 13: no category has an alternative: it was left out")
+    assert votes.number_voters == 5
+    votes = assumed(read, SMALL + "2: 1,2\n7:\n1: 3\n", "line 6: the order is empty.* of 7 voters")
+    assert votes.rankings.tiers.to_rankings() == [["a", "b"], ["c"]]
+    with pytest.raises(PrefLibError, match="no order behind the header"):
+        read(SMALL + "7:\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "NUMBER VOTERS: 10",
+            "NUMBER VOTERS: 11",
+            "line 12: .* is 11, but there are 10 voters",
+        ),
+        ("UNIQUE ORDERS: 3", "UNIQUE ORDERS: 4", "line 13: .* is 4, but there are 3 lines"),
+        ("ALTERNATIVES: 4", "ALTERNATIVES: 5", "line 11: .* is 5, but there are 4 lines"),
+    ],
+)
+def test_what_is_there_counts_where_the_header_says_otherwise(read, written, old, new, message):
+    votes = assumed(read, FULL.replace(old, new), message)
+    assert votes.orders == read(FULL).orders
+    assert votes.counts.tolist() == read(FULL).counts.tolist()
+    assert written(votes) == FULL
+
+
+def test_orders_from_0_under_names_from_1_need_an_order_that_shows_it(read):
+    votes = assumed(read, SMALL + "2: 0\n1: 2,{0,1}\n", "count alternatives from 0, though")
+    assert votes.rankings.tiers.to_rankings() == [["a"], ["c", ("a", "b")]]
+    with pytest.raises(PrefLibError, match="line 6: there is no alternative 0: they are 1 to 3"):
+        read(SMALL + "2: 1,2\n1: 0,1\n")  # as well a slip of the pen
+    with pytest.raises(PrefLibError, match=r"alternative 0 \(a\) stands twice"):
+        read(SMALL + "1: 0,1,0\n")
+
+
+def test_what_was_assumed_is_what_is_written(read, written):
+    votes = assumed(read, POLIS, "from 0")
+    text = written(votes)
+    again = read(text, strict=True)
+    assert again.orders == votes.orders
+    assert again.counts.tolist() == votes.counts.tolist()
+    assert again.categories == votes.categories
+    assert written(again) == text
+    assert text.endswith("3: {1, 3}, 2\n2: {}, {1, 2}\n")
 
 
 # writing ----------------------------------------------------------------------------------------

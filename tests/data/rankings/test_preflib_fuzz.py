@@ -99,7 +99,7 @@ def _valid_or_refused(path, content):
     assert np.isfinite(votes.rankings.weights).all()
     again = path.with_suffix(".again")
     write_preflib(votes, again)
-    back = read_preflib(again)
+    back = read_preflib(again, strict=True)
     assert (back.orders, back.counts.tolist()) == (votes.orders, votes.counts.tolist())
     assert back.alternative_names == votes.alternative_names
 

@@ -5,7 +5,13 @@ import gzip
 import pytest
 
 from tierrank.data import DataFileError, UnclearTable
-from tierrank.data.rankings import Rankings, read_jsonl_rankings, read_rankings, write_rankings
+from tierrank.data.rankings import (
+    Rankings,
+    read_jsonl_rankings,
+    read_preferences,
+    read_rankings,
+    write_rankings,
+)
 from tierrank.tiers import Tiers
 
 LISTS = [["ann", ("bob", "cy")], ["cy", "ann", "bob"]]
@@ -160,3 +166,23 @@ def test_a_table_of_winners_and_losers_becomes_ordered_partitions(tmp_path):
     other.write_text("judge,better,worse\nkim,a,b\nlee,b,a\n")
     found = read_rankings(other, list="judge", winner="better", loser="worse")
     assert found.tiers.to_rankings() == [["a", "b"], ["b", "a"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("lists.csv", "list,item,rank\na,2,1\na,0,2\nb,1,1\nb,2,2\n"),
+        ("games.csv", "winner,loser\n2,0\n1,2\n"),
+        ("lists.jsonl", "[2, 0]\n[1, 2]\n"),
+    ],
+)
+def test_items_that_are_the_integers_from_0_on_are_their_own_numbers(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    if name == "games.csv":
+        tiers = read_preferences(path, list=None, winner="winner", loser="loser").tiers
+        assert tiers.to_rankings() == [[1, 2, 0]]
+    else:
+        tiers = read_rankings(path).tiers
+        assert tiers.to_rankings() == [[2, 0], [1, 2]]
+    assert (tiers.names or tuple(range(tiers.n_items))) == (0, 1, 2)

@@ -119,6 +119,9 @@ class Disconnected(ValueError):
         super().__init__(found.explain(seen=seen))
         self.connectivity = found
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.connectivity,)  # another process may have raised it
+
 
 def connectivity(tiers: Tiers, *, ties_connect: bool = False) -> Connectivity:
     """Find out whether comparisons lead from every item to every other.

@@ -16,7 +16,7 @@ from tierrank.aggregation.covariates.features import read_features
 from tierrank.aggregation.covariates.results import FeatureResults
 from tierrank.aggregation.inference import Kind
 from tierrank.aggregation.likelihood import prepared
-from tierrank.aggregation.lists import FloatArray, distinct, weighted_lists
+from tierrank.aggregation.lists import NOTHING_SAID, FloatArray, distinct, weighted_lists
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
@@ -171,9 +171,7 @@ class FeatureAggregator(FeatureResults, BaseEstimator):  # type: ignore[misc]
         seen = weighted_lists(rankings, weights, items, rest)
         lists = distinct(*prepared(*seen, self.objective, self.objective_params, seed))
         if not len(lists.tiers):
-            raise ValueError(
-                "no list says anything: all are empty, of weight 0, or one tie of all their items"
-            )
+            raise ValueError(NOTHING_SAID)
         given = read_features(features, self.item_column)
         counted = isinstance(rankings, Rankings | Tiers | Games) or items is not None
         if given.items is None and not counted and lists.tiers.names is not None:
@@ -204,7 +202,8 @@ class FeatureAggregator(FeatureResults, BaseEstimator):  # type: ignore[misc]
             setattr(self, name, value)
         self._scaling, self._covariances = found.scaling, dict(found.covariances)
         self._later = found.covariance
-        self._features, self._spread = features, features - features.mean(axis=0)
+        self._features = features
+        self._spread = (features - features.mean(axis=0)) / found.scaling.unit
         self._offset = 0.0
         self._offset = float(self._scores(features).mean())
         self.log_worths_ = self._scores(features)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tierrank.aggregation.paired.outcomes import MODELS, Model
 from tierrank.aggregation.paired.sides import Fixtures
-from tierrank.aggregation.terms.priors import prior_from
+from tierrank.aggregation.terms.priors import Prior, PseudoItem, prior_from
 from tierrank.training.settings import check_count, check_size
 
 if TYPE_CHECKING:
@@ -37,10 +37,14 @@ def check_options(options: PairedTies) -> None:
         raise ValueError(f"tol is at most {LARGEST_TOL:g}, not {options.tol}")
 
 
-def check_ties(fixtures: Fixtures, model: Model, ties: str | None) -> float:
+def check_ties(
+    fixtures: Fixtures, model: Model, ties: str | None, prior: Prior | None
+) -> float:  # fmt: skip
     """Refuse ties, or the lack of them, that a model has no estimate for; gives their share."""
-    tied = fixtures.weights[fixtures.outcome == 0].sum()
-    share = float(tied / fixtures.weights.sum())
+    tied, games = fixtures.weights[fixtures.outcome == 0].sum(), fixtures.weights.sum()
+    if isinstance(prior, PseudoItem) and model != "bradley-terry":
+        games += 2 * prior.wins * len(fixtures.players)  # somebody won these
+    share = float(tied / games)
     if model == "bradley-terry":
         if ties == "refuse" and share:
             count = "1 game is a tie" if tied == 1 else f"{tied:g} games are ties"

@@ -49,7 +49,8 @@ class PairedTies(PairedResults):
         "pseudo-item" or "pseudo-item:0.5", everybody won and lost so many games against one more
         item. Without one, games must lead from every item to every other.
     tol
-        the fit ends when every part of the gradient is below this times the games it is a sum over
+        the fit goes on until every part of the gradient is below this times the games it is a sum
+        over, and the next step would change nothing any more
     max_iter
         most steps of Newton's method
     uncertainty
@@ -115,7 +116,15 @@ class PairedTies(PairedResults):
         self.max_iter = max_iter
         self.uncertainty = uncertainty
 
-    def fit(self, games: Any, weights: Any = None, *, neutral: Any = None, **columns: Any) -> Self:
+    def fit(
+        self,
+        games: Any,
+        weights: Any = None,
+        *,
+        items: Any = None,
+        neutral: Any = None,
+        **columns: Any,
+    ) -> Self:
         """Fit to games; equal ones are counted once.
 
         Parameters
@@ -125,7 +134,11 @@ class PairedTies(PairedResults):
             1, −1 or 0; `Rankings` or `Tiers` whose lists have two items, a tie in one tier; or a
             frame of pandas, polars or pyarrow
         weights
-            [games] how often each was played, on top of the weights that `Games` have
+            [games] how often each was played, 0 or more, on top of the weights that `Games` have
+        items
+            the items (the players, with teams), or N for the integers 0 .. N - 1: results come in
+            this order, and one that is in no game needs a prior. Without it, those that occur, in
+            order of first appearance, or in their own if they are the integers 0 .. N - 1.
         neutral
             [games] booleans, with `home`: games whose first side had no advantage, where `Games` do
             not say it themselves; of a frame, the column
@@ -138,7 +151,7 @@ class PairedTies(PairedResults):
         if isinstance(neutral, str):
             columns, neutral = columns | {"neutral": neutral}, None
         games = of_frame(games, columns)
-        return self._fit(read_fixtures(games, weights, neutral, home=self.home))
+        return self._fit(read_fixtures(games, weights, neutral, home=self.home, items=items))
 
     def fit_table(self, wins: Any, ties: Any = None, names: Sequence[Any] | None = None) -> Self:
         """Fit to tables of counts.
@@ -159,11 +172,11 @@ class PairedTies(PairedResults):
 
     def _fit(self, fixtures: Fixtures) -> Self:
         ties = (self.ties or "refuse") if self.model == "bradley-terry" else None
-        share = check_ties(fixtures, self.model, ties)
+        prior = prior_from(self.prior)
+        share = check_ties(fixtures, self.model, ties, prior)
         if ties == "drop":
             fixtures = fixtures.without_ties()
         fixtures = fixtures.counted()
-        prior = prior_from(self.prior)
         if prior is None and not fixtures.has_teams:
             found = connectivity(fixtures.to_tiers(), ties_connect=True)
             if not found.connected:
@@ -173,6 +186,13 @@ class PairedTies(PairedResults):
         if loss.tie_at is not None:
             start[loss.tie_at] = starting_t(share)
         end = solver.minimise(loss, start, tol=self.tol, max_iter=self.max_iter)
+        places = {"tie": loss.tie_at, "home": loss.home_at}
+        extras = {name: float(end.point[at]) for name, at in places.items() if at is not None}
+        names = [str(player) for player in fixtures.players]
+        names += [TITLES[self.model][name] for name in extras]
+        covariance = solver.covariance(
+            loss, end, sandwich=self.uncertainty == "sandwich", names=names
+        )
         if not end.converged:
             warnings.warn(
                 f"Newton's method did not come to its end in {end.n_iter} steps: raise max_iter, "
@@ -180,13 +200,6 @@ class PairedTies(PairedResults):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        places = {"tie": loss.tie_at, "home": loss.home_at}
-        extras = {name: float(end.point[at]) for name, at in places.items() if at is not None}
-        names = [str(player) for player in fixtures.players]
-        names += [TITLES[self.model][name] for name in extras]
-        covariance = solver.covariance(
-            loss, end.point, sandwich=self.uncertainty == "sandwich", names=names
-        )
         w = end.point[: loss.players]
         self.items_ = fixtures.players
         self.log_worths_ = w - w.mean()

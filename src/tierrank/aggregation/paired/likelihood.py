@@ -22,7 +22,7 @@ from tierrank.aggregation.paired.outcomes import (
     derivatives,
 )
 from tierrank.aggregation.paired.sides import Fixtures
-from tierrank.aggregation.terms.priors import Prior
+from tierrank.aggregation.terms.priors import Prior, PseudoItem
 
 
 class Position(NamedTuple):
@@ -35,6 +35,9 @@ class Position(NamedTuple):
 
 class PairedLoss:
     """Minus the log-likelihood, minus the log-density of a prior if there is one.
+
+    A pseudo-item is one more player, of log-worth 0 and never at home. What everybody won and lost
+    against it are games of the model: under one with ties, they could have been ties.
 
     Parameters
     ----------
@@ -78,14 +81,17 @@ class PairedLoss:
         scale = np.full(self.size, self.weight)
         scale[: self.players] = membership.T @ sides
         if self.prior is not None:
-            scale[: self.players] += self.prior.at(np.zeros(self.players)).diagonal()
+            believed = self._log_prior(np.zeros(self.size))
+            scale[: self.players] -= believed.dd
+            if self.tie_at is not None:
+                scale[self.tie_at] -= believed.tt.sum()
         return scale
 
     def value(self, point: FloatArray) -> float:
         """The loss."""
         loss = -self.log_likelihood(point)
         if self.prior is not None:
-            loss += self.prior.value_and_gradient(point[: self.players])[0]
+            loss -= float(self._log_prior(point).value.sum())
         return loss
 
     def log_likelihood(self, point: FloatArray) -> float:
@@ -110,8 +116,10 @@ class PairedLoss:
         if self.tie_at is not None:
             gradient[self.tie_at] = -(weights @ position.games.t)
         if self.prior is not None:
-            w = point[: self.players]
-            gradient[: self.players] += self.prior.value_and_gradient(w)[1]
+            believed = self._log_prior(point)
+            gradient[: self.players] -= believed.d
+            if self.tie_at is not None:
+                gradient[self.tie_at] -= believed.t.sum()
         return gradient
 
     def hessian(self, point: FloatArray, *, prior: bool = True) -> FloatArray:
@@ -133,8 +141,12 @@ class PairedLoss:
             curved[:players, :players] += inside
         hessian = -curved
         if prior and self.prior is not None:
-            diagonal = self.prior.at(point[:players]).diagonal()
-            hessian[np.arange(players), np.arange(players)] += diagonal
+            believed = self._log_prior(point)
+            hessian[np.diag_indices(players)] -= believed.dd
+            if self.tie_at is not None:
+                hessian[:players, self.tie_at] -= believed.dt
+                hessian[self.tie_at, :players] -= believed.dt
+                hessian[self.tie_at, self.tie_at] -= believed.tt.sum()
         return np.asarray(hessian)
 
     def variability(self, point: FloatArray) -> FloatArray:
@@ -146,6 +158,22 @@ class PairedLoss:
 
     def _t(self, point: FloatArray) -> float:
         return 0.0 if self.tie_at is None else float(point[self.tie_at])
+
+    def _log_prior(self, point: FloatArray) -> Derivatives:
+        """[players] what each adds to the log-density, as a function of its log-worth and of t."""
+        w, nothing = point[: self.players], np.zeros(self.players)
+        if isinstance(self.prior, PseudoItem):
+            won, lost = (
+                derivatives(self.model, np.full(self.players, outcome), w, self._t(point))
+                for outcome in (1, -1)
+            )
+            both = zip(won, lost, strict=True)
+            return Derivatives(*(self.prior.wins * (one + other) for one, other in both))
+        assert self.prior is not None
+        precision = np.full(self.players, self.prior.precision)
+        return Derivatives(
+            -precision * w**2 / 2, -precision * w, nothing, -precision, nothing, nothing
+        )
 
     def _lead(self, point: FloatArray) -> FloatArray:
         """[games] d, by how much the first side is ahead."""

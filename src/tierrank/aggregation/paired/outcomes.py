@@ -75,11 +75,11 @@ def _davidson(outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
     log_mass = np.logaddexp(np.logaddexp(d / 2, -d / 2), t)
     win, tie, loss = np.exp(d / 2 - log_mass), np.exp(t - log_mass), np.exp(-d / 2 - log_mass)
     lead = (win - loss) / 2
-    tied = (outcome == 0).astype(np.float64)
     return Derivatives(
         value=value,
-        d=outcome / 2 - lead,
-        t=tied - tie,
+        # outcome/2 − lead and [tied] − tie, without the 1 − 1 that a sure outcome would have
+        d=np.where(outcome == 0, -lead, outcome * (np.where(outcome > 0, loss, win) + tie / 2)),
+        t=np.where(outcome == 0, win + loss, -tie),
         dd=-(win * loss + tie * (win + loss) / 4),
         dt=tie * lead,
         tt=-tie * (win + loss),

@@ -14,6 +14,7 @@ from tierrank.aggregation.paired.sides import side_of
 from tierrank.aggregation.paired.table import PairedTable
 from tierrank.aggregation.terms.priors import Prior, prior_from
 from tierrank.tiers.arrays import offsets, preview
+from tierrank.training.settings import Learned
 
 TITLES = {
     "davidson": {"tie": "log v (ties)", "home": "first side"},
@@ -22,7 +23,7 @@ TITLES = {
 }
 
 
-class PairedResults(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class PairedResults(Learned, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The results of `PairedTies`, as attributes and methods."""
 
     model: Model

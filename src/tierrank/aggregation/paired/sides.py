@@ -14,6 +14,7 @@ from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import AnyArray, offsets, preview
+from tierrank.tiers.catalogue import catalogue_of, read_catalogue
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,20 @@ class Fixtures:
         counts = np.bincount(kind, weights=self.weights, minlength=len(where))
         return replace(turned._select(where), weights=counts.astype(np.float64))
 
+    def over(self, items: Any) -> Fixtures:
+        """The same games of the players that `items` names, in its order, some perhaps in none."""
+        stated = read_catalogue(items)
+        assert stated is not None
+        number = {name: code for code, name in enumerate(stated.items)}
+        unknown = next((player for player in self.players if player not in number), None)
+        if unknown is not None:
+            raise ValueError(
+                f"items= lacks {preview(unknown)}, who is in the games: name all who play, or "
+                "leave those games out"
+            )
+        codes = np.array([number[player] for player in self.players], dtype=np.int64)
+        return replace(self, players=tuple(stated.items), members=codes[self.members])
+
     def to_tiers(self) -> Tiers:
         """A list a game between single players, winner first; a tie is one tier."""
         player = self.members  # of every side, which has one
@@ -96,7 +111,9 @@ class Fixtures:
         )
 
 
-def read_fixtures(games: Any, weights: Any, neutral: Any, *, home: bool) -> Fixtures:
+def read_fixtures(
+    games: Any, weights: Any, neutral: Any, *, home: bool, items: Any = None
+) -> Fixtures:
     """Read what `PairedTies.fit` takes: games, rows of them, or lists of two items."""
     if isinstance(games, Rankings | Tiers):
         if home:
@@ -107,11 +124,11 @@ def read_fixtures(games: Any, weights: Any, neutral: Any, *, home: bool) -> Fixt
         games = _games_of(games)
     elif not isinstance(games, Games):
         games = Games.from_rows(games)
-    if not len(games):
-        raise ValueError("there are no games: give at least one")
     if neutral is None and home:
         neutral = games.neutral
     given = games.weights if weights is None else games.weights * _weights(weights, len(games))
+    if not given.any():
+        raise ValueError("there are no games: give at least one, of a weight above 0")
     away = _neutral(neutral, len(games), home)
     players, members, borders, side = _players_of(games.names)
     read = Fixtures(
@@ -125,7 +142,8 @@ def read_fixtures(games: Any, weights: Any, neutral: Any, *, home: bool) -> Fixt
         np.asarray(given, dtype=np.float64),
     )
     _refuse_shared_players(read)
-    return read
+    read = read._select(given > 0)
+    return read if items is None else read.over(items)
 
 
 def fixtures_of_table(wins: Any, ties: Any, names: Sequence[Any] | None) -> Fixtures:
@@ -174,9 +192,10 @@ def _players_of(names: tuple[Any, ...]) -> tuple[tuple[Any, ...], IntArray, IntA
     player.
     """
     teams = [side_of(name) for name in names]
-    players = {
-        player: number for number, player in enumerate(dict.fromkeys(p for t in teams for p in t))
-    }
+    found = dict.fromkeys(player for team in teams for player in team)
+    several = any(len(team) > 1 for team in teams)  # else the sides are the players, in their order
+    every = catalogue_of(found).items if several else found
+    players = {player: number for number, player in enumerate(every)}
     codes = [tuple(sorted(players[player] for player in team)) for team in teams]
     sides = {team: number for number, team in enumerate(dict.fromkeys(codes))}
     members = np.array([player for team in sides for player in team], dtype=np.int64)
@@ -226,9 +245,9 @@ def _weights(weights: Any, games: int) -> FloatArray:
     found = np.asarray(weights, dtype=np.float64)
     if found.shape != (games,):
         raise ValueError(f"weights have shape {found.shape}: give {games} of them, one a game")
-    if not (np.isfinite(found) & (found > 0)).all():
-        at = int(np.argmin(np.isfinite(found) & (found > 0)))
-        raise ValueError(f"weights[{at}] is {found[at]}: weights are positive and finite")
+    if not (np.isfinite(found) & (found >= 0)).all():
+        at = int(np.argmin(np.isfinite(found) & (found >= 0)))
+        raise ValueError(f"weights[{at}] is {found[at]}: a weight is how often, 0 or more")
     return found
 
 

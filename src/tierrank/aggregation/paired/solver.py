@@ -1,8 +1,8 @@
 """Newton's method, damped where the loss is not convex, and the covariance at its end.
 
 The loss does not change if the same number is added to all log-worths (unless a prior says where
-they lie). That direction u = (1, …, 1, 0, 0)/√N gets a curvature c of its own: the step does not
-go there, and (H + c uuᵀ)⁻¹ − uuᵀ/c is the pseudo-inverse of H.
+they lie). So the surest player, with the largest second derivative, is held where it is, and what
+is found for the others is against it: no two sizes are added, however far apart they are.
 """
 
 from __future__ import annotations
@@ -17,18 +17,22 @@ from tierrank.aggregation.paired.outcomes import FloatArray, IntArray
 
 TRUSTED = 1e-6  # twice the improvement that is left, where values are too coarse to compare
 LARGEST_DAMPING = 1e12
-# A variance, times the games that a parameter is in: 1/(p(1 − p)) for a log-worth that is known
-# from games with chances p. Beyond this there is no information but rounding.
-UNKNOWN = 1e9
+LAST = 1e-9  # a step that changes no parameter by more than this need not be taken
+STALLED = 1e-8  # twice the improvement that is left, where each step should square it
+ROUNDING = 1e-14  # the same, relative to the loss
+FAR = 0.01  # a step that promises next to nothing and yet goes so far is on its way to infinity
+VANISHED = 1e-13  # part of a diagonal that is left by elimination, and is a rounding error
+FLAT = 1e-9  # curvature relative to the games: directions of which to blame for having none
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Where Newton's method ended."""
+    """Where Newton's method ended: at a minimum, on its way to infinity, or before either."""
 
     point: FloatArray
     n_iter: int
     converged: bool
+    endless: bool = False
 
 
 def minimise(loss: PairedLoss, start: FloatArray, *, tol: float, max_iter: int) -> Solution:
@@ -38,6 +42,10 @@ def minimise(loss: PairedLoss, start: FloatArray, *, tol: float, max_iter: int) 
     unless H has negative curvature (teams, or Rao-Kupper far from the minimum) or the step does
     not improve the loss; then it is raised tenfold until it does.
 
+    It ends where the gradient is next to nothing *and* so is the step. Games with chances near 0
+    and 1 have little curvature, so that a gradient which is small beside their number may still
+    be steps away from the minimum. Where there is none, steps stay as long as they are.
+
     Parameters
     ----------
     loss
@@ -45,23 +53,35 @@ def minimise(loss: PairedLoss, start: FloatArray, *, tol: float, max_iter: int) 
     start
         [parameters] where to begin
     tol
-        it ends when every part of the gradient is below this times the games it is a sum over
+        it does not end before every part of the gradient is below this times the games it is a
+        sum over
     max_iter
         most steps
     """
     scale = loss.scale()
     lowest = np.where(scale > 0, scale, 1.0)
     point, value = start.copy(), loss.value(start)
-    damping, steps = 0.0, 0
+    damping, steps, promised_before = 0.0, 0, np.inf
     while True:
-        gradient = loss.gradient(point)
-        if (np.abs(gradient) <= tol * lowest).all():
-            return Solution(point, steps, True)
+        gradient, hessian = loss.gradient(point), loss.hessian(point)
+        settled, far = bool((np.abs(gradient) <= tol * lowest).all()), True
+        damping = 0.0 if settled else damping
+        step = None
+        if damping == 0:
+            step = _solve(hessian, -gradient, _free(loss, hessian))
+        if settled:
+            if step is None:  # no curvature is left
+                return Solution(point, steps, False, endless=True)
+            size, promised = float(np.abs(step).max()), -float(gradient @ step)
+            least = max(STALLED * min(loss.weight, 1.0), ROUNDING * abs(value))
+            stalled = promised <= least and promised > promised_before / 4
+            far = size > FAR
+            if size <= LAST or stalled:
+                return Solution(point, steps, not far, endless=far)
+            promised_before = promised
         if steps == max_iter:
             return Solution(point, steps, False)
-        curvature = _with_gauge(loss, loss.hessian(point))[0]
         while True:
-            step = _solve(curvature + np.diag(damping * lowest), -gradient)
             if step is not None:
                 moved = point + step
                 there = loss.value(moved)
@@ -69,16 +89,17 @@ def minimise(loss: PairedLoss, start: FloatArray, *, tol: float, max_iter: int) 
                 if near or there <= value + 1e-4 * (gradient @ step):
                     break
             if damping > LARGEST_DAMPING:  # no step improves: only rounding is left
-                return Solution(point, steps, False)
+                return Solution(point, steps, settled and not far, endless=settled and far)
             damping = max(10 * damping, 1e-3)
+            step = _solve(hessian + np.diag(damping * lowest), -gradient, np.arange(loss.size))
         point, value = moved, there
         damping = 0.0 if damping <= 1e-3 else damping / 10
         steps += 1
 
 
 def covariance(
-    loss: PairedLoss, point: FloatArray, *, sandwich: bool, names: list[str]
-) -> FloatArray:
+    loss: PairedLoss, end: Solution, *, sandwich: bool, names: list[str]
+) -> FloatArray:  # fmt: skip
     """[parameters, parameters] covariance, of the log-worths minus their mean.
 
     Raises
@@ -92,18 +113,17 @@ def covariance(
             f"{loss.weight:g} games are too few to see how {loss.size} estimates vary between "
             'games: uncertainty="sandwich" needs more games than parameters'
         )
-    scale = np.where(loss.scale() > 0, loss.scale(), 1.0)
-    matrix, gauge = _with_gauge(loss, loss.hessian(point))
-    root = np.sqrt(np.outer(scale, scale))
-    factor = _factor(matrix / root)
-    if factor is None:
-        raise _undetermined(names, _flat(matrix / root, scale, loss.players))
-    inverse = cho_solve(factor, np.eye(loss.size)) / root - gauge
-    if (np.diag(inverse) * scale).max() > UNKNOWN:
-        raise _undetermined(names, _flat(matrix / root, scale, loss.players))
+    hessian = loss.hessian(end.point)
+    free = np.ix_(*(2 * [_free(loss, hessian)]))
+    factored = None if end.endless else _factor(hessian[free])
+    if factored is None or (np.diag(factored[0]) ** 2 <= VANISHED).any():
+        raise _undetermined(names, _flat(loss, hessian))
+    lower, root = factored
+    inverse = np.zeros_like(hessian)
+    inverse[free] = cho_solve((lower, True), np.eye(len(root))) * np.outer(root, root)
     _centre(inverse, loss.players)
     if sandwich:
-        inverse = inverse @ loss.variability(point) @ inverse
+        inverse = inverse @ loss.variability(end.point) @ inverse
         _centre(inverse, loss.players)
     return np.asarray((inverse + inverse.T) / 2)
 
@@ -115,17 +135,12 @@ def effective_parameters(loss: PairedLoss, point: FloatArray) -> float:
     return float(np.trace(np.linalg.solve(loss.hessian(point), loss.hessian(point, prior=False))))
 
 
-def _with_gauge(loss: PairedLoss, hessian: FloatArray) -> tuple[FloatArray, FloatArray | float]:
-    """H + c uuᵀ, and the uuᵀ/c that its inverse has too much; H itself if there is a prior."""
+def _free(loss: PairedLoss, hessian: FloatArray) -> IntArray:
+    """Numbers of the parameters but for the surest player, which is held; of all under a prior."""
+    every = np.arange(loss.size)
     if loss.prior is not None:
-        return hessian, 0.0
-    players = loss.players
-    size = max(float(np.abs(np.diag(hessian)[:players]).mean()), np.finfo(float).tiny)
-    fixed = hessian.copy()
-    fixed[:players, :players] += size / players
-    extra = np.zeros_like(hessian)
-    extra[:players, :players] = 1 / (size * players)
-    return fixed, extra
+        return every
+    return np.delete(every, int(np.argmax(np.diag(hessian)[: loss.players])))
 
 
 def _centre(matrix: FloatArray, players: int) -> None:
@@ -134,35 +149,41 @@ def _centre(matrix: FloatArray, players: int) -> None:
     matrix[:, :players] -= matrix[:, :players].mean(axis=1, keepdims=True)
 
 
-def _factor(matrix: FloatArray) -> tuple[FloatArray, bool] | None:
-    try:
-        lower, which = cho_factor(matrix, lower=True)
-    except LinAlgError:
-        return None
-    return lower, which
-
-
-def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray | None:
-    """The solution, or None if the matrix is not positive definite."""
-    if not np.isfinite(matrix).all():
-        return None
+def _factor(matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Cholesky's factor with 1 on the diagonal, by this scale; None if not positive definite."""
     diagonal = np.diag(matrix)
-    if diagonal.min() <= 0:
+    if not np.isfinite(matrix).all() or diagonal.min(initial=np.inf) <= 0:
         return None
     root = 1 / np.sqrt(diagonal)
-    factor = _factor(matrix * np.outer(root, root))
-    if factor is None:
+    try:
+        return cho_factor(matrix * np.outer(root, root), lower=True)[0], root
+    except LinAlgError:
         return None
-    return np.asarray(root * cho_solve(factor, root * right))
 
 
-def _flat(scaled: FloatArray, scale: FloatArray, players: int) -> IntArray:
+def _solve(matrix: FloatArray, right: FloatArray, free: IntArray) -> FloatArray | None:
+    """The solution, 0 for what is not free; None if the matrix is not positive definite."""
+    factored = _factor(matrix[np.ix_(free, free)])
+    if factored is None:
+        return None
+    lower, root = factored
+    solution = np.zeros_like(right)
+    solution[free] = root * cho_solve((lower, True), root * right[free])
+    return solution
+
+
+def _flat(loss: PairedLoss, hessian: FloatArray) -> IntArray:
     """Numbers of the parameters that can move without a change of the loss."""
+    players, root = loss.players, np.sqrt(np.where(loss.scale() > 0, loss.scale(), 1.0))
+    scaled = hessian / np.outer(root, root)
+    if loss.prior is None:  # that all log-worths can move together is no news
+        together = np.where(np.arange(loss.size) < players, root, 0.0)
+        scaled += np.outer(together, together) / (together @ together)
     values, vectors = np.linalg.eigh(scaled)
-    flat = values <= max(1 / UNKNOWN, float(values[0]))
-    moves = vectors[:, flat] / np.sqrt(scale)[:, None]
+    flat = values <= max(FLAT, float(values[0]))
+    moves = vectors[:, flat] / root[:, None]
     moves[:players] -= np.median(moves[:players], axis=0)  # most players stay where they are
-    sizes = np.abs(moves) / np.abs(moves).max(axis=0)
+    sizes = np.abs(moves) / np.maximum(np.abs(moves).max(axis=0), np.finfo(float).tiny)
     return np.flatnonzero(sizes.max(axis=1) > 0.01)
 
 
@@ -173,5 +194,6 @@ def _undetermined(names: list[str], which: IntArray) -> ValueError:
         f"the games do not determine {', '.join(found[:10])}{more}: there is no finite best value, "
         "or several go together and only their sum shows. That is so for players who are always in "
         "one team, whose team does no better for them, or for a home advantage where the home "
-        'sides always win. Give a prior (prior="gaussian"), or leave them out.'
+        "sides always win; and it looks so where weights are more than 12 digits apart. Give a "
+        'prior (prior="gaussian"), or leave them out.'
     )

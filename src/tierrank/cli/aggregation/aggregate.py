@@ -14,7 +14,7 @@ from tierrank.cli.aggregation.places import Places, said, write
 from tierrank.cli.aggregation.wording import in_words, noted, spelled
 from tierrank.cli.app import app
 from tierrank.cli.messages import stdout
-from tierrank.cli.options import Seed, Threads, use_threads
+from tierrank.cli.options import STDIN, RawCsv, Seed, Threads, use_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,6 +80,7 @@ def aggregate(
         typer.Option(metavar="FILE", rich_help_panel=_OUT, show_default=False,
                      help="Write a row an item as CSV; - for standard output."),
     ] = None,
+    raw_csv: RawCsv = False,
     save: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", rich_help_panel=_OUT, show_default=False,
@@ -155,7 +156,7 @@ def aggregate(
     )  # fmt: skip
     with models.waiting(f"Reading {file}"):
         data = reading.read(file, format=format, kind=kind, rest=rest, columns=columns)
-    file = Path("standard input") if file == reading.STDIN else file
+    file = Path("standard input") if file == STDIN else file
     if data.read_as:
         noted(f"{file.name}: {data.read_as}.")
     if model is None:
@@ -175,7 +176,7 @@ def aggregate(
         )  # fmt: skip
     for each in page.notes:
         noted(each)
-    _write(places, fitted, page, parameters, file)
+    _write(places, fitted, page, parameters, file, raw_csv)
     if not places.takes_stdout:
         _print(page, parameters, top)
 
@@ -261,6 +262,7 @@ def _write(
     page: AggregationPage,
     parameters: Sequence[Parameter],
     file: Path,
+    raw_csv: bool,
 ) -> None:
     from tierrank.report.aggregation import page_html
     from tierrank.report.worth_tables import worth_csv, worth_json
@@ -270,7 +272,7 @@ def _write(
         said("The model", save(fitted, places.model))
     write(places.page, "The report", lambda: page_html(page))
     write(places.json, "JSON", lambda: worth_json(page, parameters, file=str(file)))
-    write(places.csv, "CSV", lambda: worth_csv(page))
+    write(places.csv, "CSV", lambda: worth_csv(page, raw=raw_csv))
 
 
 def _print(page: AggregationPage, parameters: Sequence[Parameter], top: int | None) -> None:

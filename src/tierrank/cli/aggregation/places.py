@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,12 +63,18 @@ def check_file(path: Path, option: str) -> None:
     """Refuse a place where no file can be written: better known before the work than after it."""
     if path.is_dir():
         raise typer.BadParameter(f"{option}: {path} is a folder, give the name of a file")
+    if path.exists() and not path.is_file():
+        return  # a device or a pipe
+    from tempfile import TemporaryFile
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):
+            pass
     except OSError as error:
-        raise typer.BadParameter(f"{option}: nothing can be written there: {error}") from None
-    if not os.access(path.parent, os.W_OK):
-        raise typer.BadParameter(f"{option}: {path.parent} cannot be written to")
+        raise typer.BadParameter(
+            f"{option}: nothing can be written there: {path}: {error.strerror}"
+        ) from None
 
 
 def write(path: Path | None, what: str, content: Callable[[], str]) -> None:

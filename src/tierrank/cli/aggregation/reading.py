@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+from tierrank.cli.options import STDIN, on_disk
 
 if TYPE_CHECKING:
     from tierrank.data import Games, Rankings, UnclearTable
 
-STDIN = Path("-")
 _SPELT = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
 
 
@@ -121,19 +120,14 @@ def _on_disk(file: Path, format: Any) -> Iterator[tuple[Path, Any]]:
     if file != STDIN:
         yield file, format
         return
-    content = sys.stdin.buffer.read()
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "standard input")
-        path.write_bytes(content)
-        try:
-            yield path, _format_of(content) if format == "auto" else format
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(path), path.name)) from None
+    with on_disk(file, lambda _: "") as path:
+        yield path, _format_of(path) if format == "auto" else format
 
 
-def _format_of(content: bytes) -> str:
+def _format_of(path: Path) -> str:
     """How a text is written, by how it begins."""
-    start = content[:4096].lstrip(b"\xef\xbb\xbf \r\n")
+    with path.open("rb") as file:
+        start = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n")
     if start.startswith(b"PAR1"):
         return "parquet"
     if start[:1] in (b"[", b"{"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import typer
 
 from tierrank.cli.app import InOrder, app
@@ -9,6 +11,7 @@ from tierrank.cli.app import InOrder, app
 
 class _InOrder(InOrder):
     order = ("train", "predict", "evaluate")
+    homes: ClassVar[dict[str, str]] = {}  # all are loaded with the group
 
 
 extreme = typer.Typer(

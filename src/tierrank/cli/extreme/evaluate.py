@@ -52,6 +52,7 @@ def evaluate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV.")] = False,
+    raw_csv: common.RawCsv = False,
     propensity: options.Propensity = 0.0,
     train: Annotated[
         Path | None,
@@ -105,7 +106,7 @@ def evaluate(
         about = {"data": str(data), "rows": len(rows), "propensity": propensity, "a": a, "b": b}
         typer.echo(standings_json(results, **about), nl=False)
     elif as_csv:
-        typer.echo(standings_csv(results), nl=False)
+        typer.echo(standings_csv(results, raw=raw_csv), nl=False)
     else:
         _show(results, f"{data}: {len(rows):,} row{'s' * (len(rows) != 1)}, in percent", places)
 

@@ -183,12 +183,12 @@ def train(
     begun = time.monotonic()
     try:
         stopped = _fit(ranker, parts, folder.checkpoint, checkpoint_every)
-    except ValueError:
+        if stopped:
+            _leave(ranker, folder)
+        folder.save(ranker, _title(ranker))
+    except (ValueError, OSError):
         folder.abandon()
         raise
-    if stopped:
-        _leave(ranker, folder)
-    folder.save(ranker, _title(ranker))
     folder.finish()
     summary.tell(ranker, parts, out, time.monotonic() - begun)
 

@@ -232,7 +232,7 @@ def open_table(
             yield _checked(OpenTable(
                 names,
                 lambda positions: ArrowColumns(
-                    read_columns(file, [names[i] for i in dict.fromkeys(positions)]), names
+                    read_columns(path, file, [names[i] for i in dict.fromkeys(positions)]), names
                 ),
                 lambda place, what: TableError(
                     path, None, what, row=None if place[0] is None else place[0] + 1

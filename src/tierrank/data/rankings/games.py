@@ -14,7 +14,7 @@ import torch
 from tierrank.data.rankings.container import Rankings, left_over, short
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import IntArray, offsets, preview
-from tierrank.tiers.catalogue import Catalogue, is_missing, read_catalogue
+from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing, read_catalogue
 
 FloatArray = npt.NDArray[np.float64]
 OutcomeArray = npt.NDArray[np.int8]
@@ -86,7 +86,7 @@ class Games:
         for name, values in fields.items():
             values.flags.writeable = False
             object.__setattr__(self, name, values)
-        object.__setattr__(self, "names", names.names or tuple(range(names.size)))
+        object.__setattr__(self, "names", tuple(names.items))
 
     @classmethod
     def from_rows(
@@ -104,7 +104,8 @@ class Games:
             (one side, the other, outcome), where the outcome is "first", "second" or "tie", or
             1, -1 or 0; anything else is an error
         names
-            of all sides; without it, those that occur, in order of first appearance
+            of all sides; without it, those that occur, in order of first appearance, or in their
+            own if they are the integers 0 .. N - 1
         weights
             [rows] how often; None for once
 
@@ -126,7 +127,7 @@ class Games:
         codes, catalogue = _encode(sides, read_catalogue(names))
         found = np.array(outcomes, dtype=np.int8)
         return cls(
-            catalogue.names or tuple(range(catalogue.size)),
+            tuple(catalogue.items),
             codes[::2],
             codes[1::2],
             found,
@@ -226,9 +227,8 @@ def _encode(sides: list[Any], stated: Catalogue | None) -> tuple[IntArray, Catal
     if missing is not None:
         raise ValueError(f"row {missing // 2}: the name of a side is missing: {_ROW}")
     if stated is None:
-        stated = Catalogue(len(known), tuple(known))
-    names = stated.names if stated.names is not None else range(stated.size)
-    number = {name: i for i, name in enumerate(names)}
+        stated = catalogue_of(known)
+    number = {name: i for i, name in enumerate(stated.items)}
     codes = np.fromiter((number.get(side, -1) for side in sides), np.int64, len(sides))
     if len(codes) and codes.min() < 0:
         at = int(codes.argmin())

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from io import BytesIO
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -18,6 +19,7 @@ from tierrank.data.files import read_bytes, writing
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.errors import JsonLinesError
 from tierrank.tiers import Tiers
+from tierrank.tiers.catalogue import catalogue_of
 
 Rest = Literal["absent", "last"]
 
@@ -107,7 +109,7 @@ def read_jsonl_rankings(path: str | PathLike[str]) -> Rankings:
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Number and content of every line that is not empty."""
     content = read_bytes(path, JsonLinesError).removeprefix(_MARK)
-    for number, raw in enumerate(content.split(b"\n"), start=1):
+    for number, raw in enumerate(BytesIO(content), start=1):
         if raw := raw.strip():
             yield number, raw
 
@@ -237,7 +239,8 @@ def _shown(value: Any) -> str:
 def _assemble(lines: list[_Line], catalogue: _Catalogue) -> Rankings:
     items = catalogue.items
     if items is None:
-        items = list(dict.fromkeys(chain.from_iterable(line.names for line in lines)))
+        found = catalogue_of(dict.fromkeys(chain.from_iterable(line.names for line in lines)))
+        items = found.size if found.names is None else list(found.names)
     rankings = [line.ranking for line in lines]
     rest = lines[0].rest
     if any(line.rest != rest for line in lines):

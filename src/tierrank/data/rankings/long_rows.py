@@ -14,7 +14,7 @@ from tierrank.data.rankings.missing_ranks import ranks_and_actions
 from tierrank.data.tables.assembly import FloatArray
 from tierrank.data.tables.errors import shown
 from tierrank.tiers.arrays import IntArray
-from tierrank.tiers.catalogue import Catalogue
+from tierrank.tiers.catalogue import Catalogue, catalogue_of
 from tierrank.tiers.grouping import group_rows
 
 _BETWEEN_KEYS = " / "
@@ -108,14 +108,12 @@ def _weights(fetched: Fetched, position: int | None, lists: Keys) -> FloatArray:
 def _items(
     names: Keys, stated: Catalogue | None, refuse: Callable[[int, str], NoReturn]
 ) -> tuple[IntArray, Catalogue]:
-    """Number the items: as the catalogue says, or in order of first appearance."""
+    """Number the items: as the catalogue says, or as `catalogue_of` does."""
     found = tuple(names.keys.tolist())
-    if stated is None:
-        return names.codes, Catalogue(len(found), found)
+    stated = catalogue_of(found) if stated is None else stated
     if any(isinstance(name, str) for name in stated.names or ()):
         found = tuple(map(str, found))  # words that all happen to be numbers
-    all_names = range(stated.size) if stated.names is None else stated.names
-    number = {name: i for i, name in enumerate(all_names)}
+    number = {name: i for i, name in enumerate(stated.items)}
     numbers = np.fromiter((number.get(name, -1) for name in found), np.int64, len(found))
     if numbers.min() < 0:
         unknown = int(numbers.argmin())

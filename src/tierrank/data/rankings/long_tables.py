@@ -62,7 +62,7 @@ def read_long_rankings(
         the column that says how often a list was given, the same in all rows of a list
     items
         the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
-        names in order of first appearance.
+        names in order of first appearance, or in their own if they are the integers 0 .. N - 1.
     rest
         where a list stands with the items it does not name: "absent" (nowhere), or "last" (they
         are tied behind those it names)

@@ -125,7 +125,8 @@ def rankings_from_paired_ranks(
     def refuse(row: int, side: int, what: str) -> NoReturn:
         raise ValueError(f"row {row}: {what}")
 
-    return _rankings(lists, Sides(codes[::2], codes[1::2], catalogue.names or ()), ranks, refuse)
+    sides = Sides(codes[::2], codes[1::2], tuple(catalogue.items))
+    return _rankings(lists, sides, ranks, refuse)
 
 
 def _numbers(values: Any, what: str) -> FloatArray:

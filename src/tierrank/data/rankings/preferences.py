@@ -32,7 +32,8 @@ def read_preferences(
     """Read pairwise preferences, and give the ordered partition of each list.
 
     Rows of a list need not be adjacent, and a row may stand there twice. Names are integers if all
-    are whole numbers, else strings; items and lists come in order of first appearance.
+    are whole numbers, else strings; items and lists come in order of first appearance, items that
+    are the integers 0 .. N - 1 in their own.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tierrank.data.files import DataFileError, without_compression
+from tierrank.data.files import DataFileError, expands, without_compression
 from tierrank.data.rankings.columns import OpenTable, open_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.detection import (
@@ -29,6 +29,7 @@ from tierrank.data.rankings.detection import (
     unclear,
     with_season,
 )
+from tierrank.data.rankings.errors import Doubts
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
 from tierrank.data.rankings.long_tables import read_long_rankings
@@ -36,8 +37,9 @@ from tierrank.data.rankings.long_writer import write_long_rankings
 from tierrank.data.rankings.pair_tables import read_games
 from tierrank.data.rankings.paired_ranks import read_paired_ranks
 from tierrank.data.rankings.preferences import read_preferences
-from tierrank.data.rankings.preflib import PrefLib, read_preflib, write_preflib
+from tierrank.data.rankings.preflib import PrefLib, write_preflib
 from tierrank.data.rankings.preflib.checks import SUFFIXES as PREFLIB_TYPES
+from tierrank.data.rankings.preflib.reader import read_with
 from tierrank.data.rankings.wide_tables import read_wide_rankings
 from tierrank.data.tables.frames import is_frame
 from tierrank.data.tables.reader import TableFormat
@@ -72,6 +74,8 @@ def read_rankings(
     *,
     format: RankingsFormat = "auto",
     kind: Kind | None = None,
+    strict: bool = False,
+    max_expansion: float | None = None,
     **columns: Any,
 ) -> Rankings:
     """Read rankings from a file of any format, or from a frame.
@@ -96,6 +100,10 @@ def read_rankings(
         over another (`read_preferences`); "paired-ranks", two items with their ranks
         (`read_paired_ranks`); "wide", a ranking with a column an item, or "orders", with a column
         a place (`read_wide_rankings`)
+    strict
+        True to refuse PrefLib files that `read_preflib` reads with a warning
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
     columns
         columns by the part they play, and other options of these readers: list, item, rank and
         score; first, second, winner, first_score, …; winner and loser; weight. Without `weight`,
@@ -122,15 +130,20 @@ def read_rankings(
       1 × cy > ann
       read as: a row is an item of a list: list raceId, item driverId, rank position
     """
-    found = read_lists_or_games(source, format=format, kind=kind, **columns)
+    found = read_lists_or_games(
+        source, format=format, kind=kind, strict=strict, max_expansion=max_expansion, **columns
+    )
     return found.to_rankings() if isinstance(found, Games) else found
 
 
+@expands
 def read_lists_or_games(
     source: str | PathLike[str] | Any,
     *,
     format: RankingsFormat = "auto",
     kind: Kind | None = None,
+    strict: bool = False,
+    max_expansion: float | None = None,
     **columns: Any,
 ) -> Rankings | Games:
     """Do the same as `read_rankings`, but games stay games: who is named first may matter."""
@@ -149,8 +162,9 @@ def read_lists_or_games(
             if named or kind is not None:
                 given = ", ".join(f"{part}=" for part in (named if named else ["kind"]))
                 raise DataFileError(path, None, f"{given}: that is for tables alone, leave it out.")
-            preflib = table_format == "preflib"
-            return read_preflib(path).rankings if preflib else read_jsonl_rankings(path)
+            if table_format == "jsonl":
+                return read_jsonl_rankings(path)
+            return read_with(path, Doubts(strict=strict), stacklevel=3).rankings
     with open_table(source, table_format, named.pop("separator", None)) as table:
         return _read_table(table, kind, named)
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from tierrank.data.rankings.columns import Fetched, Keys
 from tierrank.tiers.arrays import AnyArray, IntArray
+from tierrank.tiers.catalogue import catalogue_of
 
 
 class Sides(NamedTuple):
-    """The two sides of every row, by number, and their names in order of first appearance."""
+    """The two sides of every row, by number, and their names in the order of `catalogue_of`."""
 
     first: IntArray  # [rows]
     second: IntArray  # [rows]
@@ -29,7 +30,11 @@ def read_sides(fetched: Fetched, first: int, second: int) -> Sides:
         numbers = [number.setdefault(name, len(number)) for name in names]
         codes[i::2] = np.array(numbers, dtype=np.int64)[column.codes]
     both = Keys(codes, _objects(list(number))).renumbered()  # a row's first side before its second
-    return Sides(both.codes[::2], both.codes[1::2], tuple(both.keys.tolist()))
+    catalogue = catalogue_of(both.keys.tolist())
+    if catalogue.names is None:  # the names are their numbers
+        numbered = both.keys.astype(np.int64)[both.codes]
+        return Sides(numbered[::2], numbered[1::2], tuple(catalogue.items))
+    return Sides(both.codes[::2], both.codes[1::2], catalogue.names)
 
 
 def _objects(values: list[Any]) -> AnyArray:

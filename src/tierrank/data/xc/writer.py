@@ -45,9 +45,10 @@ def write_xc(
     labels = Path(labels)
     if labels.resolve() == path.resolve():
         raise ValueError(f"path and labels are both {path}: give two files, or leave out labels.")
-    with writing(labels) as label_file, writing(path) as feature_file:
+    with writing(labels) as label_file:
         _write_matrix(label_file, data.Y, as_npz=is_npz(labels))
-        _write_matrix(feature_file, data.X, as_npz=is_npz(path))
+        with writing(path) as feature_file:
+            _write_matrix(feature_file, data.X, as_npz=is_npz(path))
 
 
 def _write_together(data: MultiLabelData, path: Path) -> None:

@@ -134,8 +134,8 @@ def anchored_subsets(f: Tensor, remaining: Tensor, generator: Generator) -> Tens
     while (size == 0).any():
         size = torch.where(size > 0, size, torch.binomial(left, half, generator=generator))
     waiting = torch.empty(remaining.shape, dtype=f.dtype, device=f.device)
-    noisy = f - waiting.exponential_(generator=generator).log()
-    anchor = noisy.masked_fill(~remaining, -torch.inf).argmax(1, keepdim=True)
+    noisy = _centred(f, remaining) - waiting.exponential_(generator=generator).log()
+    anchor = noisy.argmax(1, keepdim=True)
     key = _uniform(remaining, f, generator).masked_fill(~remaining, 2.0).scatter(1, anchor, -1.0)
     threshold = key.sort(1).values.gather(1, size.long().unsqueeze(1) - 1)
     return key <= threshold
@@ -146,7 +146,7 @@ def exact_subsets(f: Tensor, remaining: Tensor, generator: Generator) -> Tensor:
     sets, which = remaining.unique(dim=0, return_inverse=True)
     width = int(remaining.sum(1).max())
     item = sets.int().argsort(dim=1, descending=True, stable=True)[:, :width]
-    padded = torch.where(sets.gather(1, item), f[item], -torch.inf)
+    padded = _centred(f[item], sets.gather(1, item))
     chosen = torch.zeros_like(remaining)
     step = rows_in_a_block(width)
     for first in range(0, len(sets), step):
@@ -166,7 +166,7 @@ def gibbs_subsets(f: Tensor, remaining: Tensor, sweeps: int, generator: Generato
         tossed = remaining & (_uniform(remaining, f, generator) < 0.5)
         start = torch.where(settled, start, tossed)
     chain = gibbs(
-        f.expand(remaining.shape)[remaining],
+        _centred(f, remaining)[remaining],
         offsets(remaining.sum(1)),
         start[remaining],
         sweeps,
@@ -174,6 +174,15 @@ def gibbs_subsets(f: Tensor, remaining: Tensor, sweeps: int, generator: Generato
     )
     last = deque(chain, maxlen=1).pop()
     return torch.zeros_like(remaining).masked_scatter_(remaining, last)
+
+
+def _centred(f: Tensor, remaining: Tensor) -> Tensor:
+    """[rows, items] f less the best of what remains, −inf for the others.
+
+    No probability changes, and those that may be chosen keep digits for the noise.
+    """
+    f = f.where(remaining, -torch.inf)
+    return f - f.amax(1, keepdim=True)
 
 
 def _uniform(like: Tensor, f: Tensor, generator: Generator) -> Tensor:

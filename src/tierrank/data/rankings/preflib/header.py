@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tierrank.data.files import DataFileError
+from tierrank.data.rankings.errors import Doubts
 from tierrank.data.rankings.preflib.checks import DATA_TYPES, DataType, known_type
 from tierrank.data.text.source import Text
 
@@ -146,32 +146,44 @@ def stated_number(header: Header, key: str, text: Text) -> int | None:
     return int(field.value)
 
 
-def disagreement(header: Header, key: str, found: int, what: str, text: Text) -> DataFileError:
-    """The error for a number that is not what the file holds."""
-    field = header.fields[key]
-    return text.file_error(
-        field.line, f"{key} is {field.value}, but there {what.format(found)}: mend one of the two."
-    )
+def check_stated(
+    header: Header, key: str, found: int, what: str, text: Text, doubts: Doubts
+) -> None:
+    """Compare a number of the header, if it is there, with what the file holds."""
+    stated = stated_number(header, key, text)
+    if stated is None or stated == found:
+        return
+    line = header.fields[key].line
+    differ = f"{key} is {stated}, but there {what.format(found)}"
+    doubts.settle(text.file_error(line, f"{differ}: mend one of the two."), differ)
 
 
-def numbered_names(header: Header, key: str, count_key: str, text: Text) -> tuple[str, ...]:
-    """The names of the alternatives or the categories: numbered from 1, none left out."""
+def numbered_names(
+    header: Header, key: str, count_key: str, text: Text, doubts: Doubts
+) -> tuple[tuple[str, ...], int]:
+    """The names of the alternatives or the categories, and the number of the first.
+
+    They are numbered from 1, or with a doubt from 0, and none is left out.
+    """
     found: dict[int, Field] = {}
     for name, field in header.fields.items():
         numbered = _NUMBERED.fullmatch(name)
         if numbered is not None and numbered[1] == key:
             found[int(numbered[2])] = field
-    stated = stated_number(header, count_key, text)
-    if stated is not None and stated != len(found):
-        raise disagreement(header, count_key, len(found), f"are {{}} lines {key}", text)
+    check_stated(header, count_key, len(found), f"are {{}} lines {key}", text, doubts)
     if not found:
         raise text.file_error(None, f"there is no line # {key} 1: give every one a name.")
+    first = 0 if 0 in found else 1
+    places = range(first, first + len(found))
     for number, field in found.items():
-        if not 1 <= number <= len(found):
-            raise text.file_error(
-                field.line, f"{key} {number}: number them from 1 to {len(found)}, as many as are."
-            )
-    return tuple(found[number].value for number in range(1, len(found) + 1))
+        error = text.file_error(
+            field.line, f"{key} {number}: number them from 1 to {len(found)}, as many as are."
+        )
+        if number not in places:
+            raise error
+        if number == 0:
+            doubts.settle(error, f"{key} is counted from 0, and so it was taken")
+    return tuple(found[number].value for number in places), first
 
 
 def distinct_names(names: Sequence[str]) -> tuple[str, ...]:

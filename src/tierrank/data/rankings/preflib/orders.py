@@ -34,7 +34,7 @@ _ITEM = _DIGIT
 _FOLLOWERS = {
     _NEWLINE: ((_NEWLINE, _COUNT), "a count"),
     _COUNT: ((_COLON,), "a colon behind the count"),
-    _COLON: ((_ITEM, _OPEN), "an alternative"),
+    _COLON: ((_ITEM, _OPEN, _NEWLINE), "an alternative"),  # or nothing: an empty ballot
     _ITEM: ((_COMMA, _NEWLINE), "a comma or the end of the line"),
     _COMMA: ((_ITEM, _OPEN), "an alternative"),
     _OPEN: ((_ITEM_IN_TIE, _CLOSE), "an alternative"),
@@ -57,7 +57,7 @@ class Orders(NamedTuple):
     lines
         [orders] where it stands, counted from 1
     n_groups
-        [orders] number of its groups: single alternatives and pairs of braces
+        [orders] number of its groups: single alternatives and pairs of braces; 0 if it is empty
     group_sizes
         [groups] number of alternatives, 0 for empty braces
     braced
@@ -169,8 +169,6 @@ def _check_roles(text: Text, places: IntArray, roles: ByteArray) -> None:
         return
     token = int(wrong.argmax())
     at = int(places[token])
-    if previous[token] == _COLON and roles[token] == _NEWLINE:
-        raise text.error(at, f"the order is empty: leave the line out. {_AN_ORDER}")
     expected = _FOLLOWERS[int(previous[token])][1]
     raise text.error(at, f"{_named(text, at)} stands where {expected} should. {_AN_ORDER}")
 

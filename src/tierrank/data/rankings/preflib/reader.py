@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tierrank.data.files import read_bytes, without_compression
-from tierrank.data.rankings.errors import PrefLibError
+from tierrank.data.rankings.errors import Doubts, PrefLibError
 from tierrank.data.rankings.preflib.checks import SUFFIXES, DataType, type_fault
 from tierrank.data.rankings.preflib.container import PrefLib, Style
 from tierrank.data.rankings.preflib.header import (
@@ -23,13 +23,12 @@ from tierrank.data.rankings.preflib.header import (
     TEXTS,
     Field,
     Header,
-    disagreement,
+    check_stated,
     distinct_names,
     file_names,
     is_known,
     numbered_names,
     split_header,
-    stated_number,
     stated_type,
 )
 from tierrank.data.rankings.preflib.orders import IntArray, Orders, split_orders
@@ -37,16 +36,21 @@ from tierrank.data.text.source import Text
 from tierrank.tiers import Tiers
 
 
-def read_preflib(path: str | PathLike[str]) -> PrefLib:
+def read_preflib(path: str | PathLike[str], *, strict: bool = False) -> PrefLib:
     """Read a PrefLib file: soc, soi, toc, toi or cat.
 
-    The numbers in the header must be those of what follows, and the orders what the type says:
-    without ties in soc and soi, with all alternatives in soc and toc.
+    The orders must be what the type says: without ties in soc and soi, with all alternatives in
+    soc and toc. Some of PrefLib's own files number from 0, state other numbers than there are, or
+    have empty ballots. Since only one reading is possible, they are read so, and a warning says
+    what was assumed: numbers as the names have them, or as an order shows that lists all of them;
+    what was counted; and the other ballots. `write_preflib` then writes what was assumed.
 
     Parameters
     ----------
     path
         the file; decompressed if the name ends in .gz, .xz or .bz2
+    strict
+        True to refuse such files
 
     Raises
     ------
@@ -73,25 +77,32 @@ def read_preflib(path: str | PathLike[str]) -> PrefLib:
       4 × cake > {soup, rice}
       2 × soup
     """
+    return read_with(path, Doubts(strict=strict), stacklevel=2)
+
+
+def read_with(path: str | PathLike[str], doubts: Doubts, stacklevel: int) -> PrefLib:
+    """Read a file; a warning of doubts is for the caller that many levels up."""
     path = Path(path)
     text = Text(path, read_bytes(path, PrefLibError), PrefLibError)
     header = split_header(text)
     suffix = SUFFIXES.get(without_compression(path).suffix.lower())
     data_type = stated_type(header, text, suffix)
-    alternatives = numbered_names(header, ALTERNATIVE, N_ALTERNATIVES, text)
+    alternatives, lowest = numbered_names(header, ALTERNATIVE, N_ALTERNATIVES, text, doubts)
     categories: tuple[str, ...] = ()
     if data_type == "cat":
-        categories = numbered_names(header, CATEGORY, N_CATEGORIES, text)
+        categories, _ = numbered_names(header, CATEGORY, N_CATEGORIES, text, doubts)
     orders = split_orders(text, header.end)
-    _check_numbers(orders, header, text)
+    _check_numbers(orders, header, text, doubts)
+    orders = _without_empty(orders, data_type, text, doubts)
     _check_groups(orders, data_type, len(categories), text)
-    tiers = _tiers_of(orders, distinct_names(alternatives), text)
+    tiers = _tiers_of(orders, lowest, distinct_names(alternatives), text, doubts)
     fault = type_fault(tiers, data_type)
     if fault is not None:
         raise text.file_error(int(orders.lines[fault[0]]), fault[1])
     filled = orders.group_sizes > 0
     tier_of_group = np.cumsum(filled) - 1
     fields = header.fields
+    doubts.warn(path, stacklevel + 1)
     return PrefLib(
         orders=tiers,
         counts=orders.counts,
@@ -114,18 +125,41 @@ def read_preflib(path: str | PathLike[str]) -> PrefLib:
 _NOTHING = Field("", 0)
 
 
-def _check_numbers(orders: Orders, header: Header, text: Text) -> None:
+def _check_numbers(orders: Orders, header: Header, text: Text, doubts: Doubts) -> None:
     """Compare the header's counts with what is there."""
-    if not orders.counts.any():
-        raise text.file_error(None, "there is no order behind the header that anyone gave.")
     voters = int(orders.counts.sum())
     for key, found, what in (
         (N_VOTERS, voters, "are {} voters"),
         *((key, len(orders.counts), "are {} lines of orders") for key in N_UNIQUE),
     ):
-        stated = stated_number(header, key, text)
-        if stated is not None and stated != found:
-            raise disagreement(header, key, found, what, text)
+        check_stated(header, key, found, what, text, doubts)
+
+
+def _without_empty(orders: Orders, data_type: DataType, text: Text, doubts: Doubts) -> Orders:
+    """Leave out ballots that name nobody."""
+    order_of_group = np.repeat(np.arange(len(orders.n_groups)), orders.n_groups)
+    sizes = np.bincount(order_of_group, orders.group_sizes, minlength=len(orders.n_groups))
+    kept = sizes > 0
+    if not kept.all():
+        what = "no category has an alternative" if data_type == "cat" else "the order is empty"
+        doubts.settle(
+            text.file_error(
+                int(orders.lines[kept.argmin()]), f"{what}: leave the line out, and its voters."
+            ),
+            f"{what}: it was left out, like all such ballots of {orders.counts[~kept].sum():,} "
+            "voters",
+        )
+        kept_groups = kept[order_of_group]
+        orders = orders._replace(
+            counts=orders.counts[kept],
+            lines=orders.lines[kept],
+            n_groups=orders.n_groups[kept],
+            group_sizes=orders.group_sizes[kept_groups],
+            braced=(np.cumsum(kept_groups) - 1)[orders.braced],
+        )
+    if not orders.counts.any():
+        raise text.file_error(None, "there is no order behind the header that anyone gave.")
+    return orders
 
 
 def _check_groups(orders: Orders, data_type: DataType, categories: int, text: Text) -> None:
@@ -146,19 +180,16 @@ def _check_groups(orders: Orders, data_type: DataType, categories: int, text: Te
             f"there are {orders.n_groups[order]} groups for {categories} categories: write {{}} "
             "for a category without alternatives.",
         )
-    filled = np.bincount(order_of_group, weights=orders.group_sizes)
-    if not filled.all():
-        line = int(orders.lines[(filled == 0).argmax()])
-        raise text.file_error(
-            line, "no category has an alternative: leave the line out, and its voters."
-        )
 
 
-def _tiers_of(orders: Orders, names: tuple[str, ...], text: Text) -> Tiers:
+def _tiers_of(
+    orders: Orders, lowest: int, names: tuple[str, ...], text: Text, doubts: Doubts
+) -> Tiers:
     """Check the alternatives, and give the groups that are not empty as tiers."""
     groups_end = np.append(0, np.cumsum(orders.n_groups))
     entries_end = np.append(0, np.cumsum(orders.group_sizes))
-    items = orders.alternatives - 1
+    sizes = np.diff(entries_end[groups_end])
+    items = orders.alternatives - lowest
 
     def line_of_entry(entry: int) -> int:
         return int(orders.lines[np.searchsorted(entries_end[groups_end], entry, side="right") - 1])
@@ -166,11 +197,22 @@ def _tiers_of(orders: Orders, names: tuple[str, ...], text: Text) -> Tiers:
     outside = (items < 0) | (items >= len(names))
     if outside.any():
         entry = int(outside.argmax())
-        raise text.file_error(
+        error = text.file_error(
             line_of_entry(entry),
-            f"there is no alternative {orders.alternatives[entry]}: they are 1 to {len(names)}.",
+            f"there is no alternative {orders.alternatives[entry]}: they are {lowest} to "
+            f"{lowest + len(names) - 1}.",
         )
-    order_of_entry = np.repeat(np.arange(len(orders.counts)), np.diff(entries_end[groups_end]))
+        other = 1 - lowest
+        items = orders.alternatives - other
+        # An order of all alternatives has the number of each, so that it shows how they count.
+        if ((items < 0) | (items >= len(names))).any() or sizes.max() < len(names):
+            raise error
+        doubts.settle(
+            error,
+            f"orders count alternatives from {other}, though their names do from {lowest}",
+        )
+        lowest = other
+    order_of_entry = np.repeat(np.arange(len(orders.counts)), sizes)
     key = order_of_entry * len(names) + items
     in_order = np.sort(key)
     twice = in_order[1:] == in_order[:-1]
@@ -178,7 +220,7 @@ def _tiers_of(orders: Orders, names: tuple[str, ...], text: Text) -> Tiers:
         order, item = divmod(int(in_order[twice.argmax()]), len(names))
         raise text.file_error(
             int(orders.lines[order]),
-            f"alternative {item + 1} ({names[item]}) stands twice in the order: name it once.",
+            f"alternative {item + lowest} ({names[item]}) stands twice in the order: name it once.",
         )
     filled = orders.group_sizes > 0
     per_list = np.diff(np.append(0, np.cumsum(filled))[groups_end])
