@@ -14,6 +14,14 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+# What the readers of tables call arguments, as the commands have them.
+_SPELLED = {
+    r"\bseparator=('[^']+')": r"--separator \1",
+    r"\bdrop=\[('[^']*')\]": r"--drop \1",
+    r"\bname the column in drop\b": "leave the column out by --drop",
+    r"\(for (label|query|drop)\)": r"(for --\1)",
+}
+
 INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
 
@@ -65,15 +73,6 @@ def note(text: str) -> None:
 def process_number() -> int:
     """Which of `torchrun`'s processes this is; 0 without it."""
     return int(os.environ.get("RANK", 0)) if "TORCHELASTIC_RUN_ID" in os.environ else 0
-
-
-# What the readers of tables call arguments, as the commands have them.
-_SPELLED = {
-    r"\bseparator=('[^']+')": r"--separator \1",
-    r"\bdrop=\[('[^']*')\]": r"--drop \1",
-    r"\bname the column in drop\b": "leave the column out by --drop",
-    r"\(for (label|query|drop)\)": r"(for --\1)",
-}
 
 
 def _said(error: Exception) -> str:
