@@ -307,3 +307,8 @@ def test_finishing_orders_of_nascar_are_read_and_never_taken_for_ranks():
     assert [[float(item) for item in one] for one in lists(found)] == [
         row[~np.isnan(row)].tolist() for row in rows.to_numpy()
     ]
+
+
+def test_items_of_orders_that_are_the_integers_from_0_on_are_their_own_numbers(read):
+    found = read("1st,2nd,3rd\n2,0,1\n1,2,0\n", kind="orders")
+    assert (found.items, lists(found)) == ((0, 1, 2), [[2, 0, 1], [1, 2, 0]])

@@ -17,7 +17,7 @@ from tierrank.data.tables.csv_numbers import MISSING
 from tierrank.data.tables.keys import BadKey
 from tierrank.data.tables.reader import TableFormat
 from tierrank.tiers.arrays import IntArray
-from tierrank.tiers.catalogue import Catalogue, is_missing
+from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing
 
 Cells = Literal["ranks", "items"]
 
@@ -131,8 +131,10 @@ def _by_place(
     table = np.stack(by_column, axis=1)
     rows, places = np.nonzero(table >= 0)
     items = Keys(table[rows, places], keys).renumbered()
-    called = tuple(items.keys.tolist())
-    return rows, items.codes, places.astype(np.float64), Catalogue(len(called), called)
+    catalogue = catalogue_of(items.keys.tolist())
+    numbers = {name: code for code, name in enumerate(catalogue.items)}
+    codes = np.array([numbers[name] for name in items.keys.tolist()], dtype=np.int64)
+    return rows, codes[items.codes], places.astype(np.float64), catalogue
 
 
 def _named(cell: Any) -> bool:
