@@ -97,7 +97,7 @@ def _with_default(table: OpenTable, wanted: Wanted) -> Wanted:
     if sum(option is not None for option in given) > 1:
         table.refuse("winner, scores and wins each say how a game ended: pass one of them.")
     if wanted.ties is not None and wanted.wins is None:
-        table.refuse("ties counts ties beside wins: pass wins= too.")
+        table.refuse("ties= counts ties beside wins: pass wins= too.")
     if any(option is not None for option in given):
         return wanted
     if table.has(WINNER):
