@@ -61,6 +61,7 @@ LIMITS: dict[str, Limit] = {
     "rao-kupper": pairs,
     "davidson": pairs,
     "pmop-exact": triples,
+    "cox-discrete": pairs,
 }
 OPTIONS: dict[str, dict[str, Any]] = {"pmop-gibbs": {"generator": 0}, "pmop-mh": {"generator": 0}}
 

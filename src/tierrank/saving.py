@@ -30,8 +30,9 @@ class Savable(Protocol):
 def save(model: Savable, folder: Path | str) -> Path:
     """Save a fitted model as a folder, in place of what was saved there before.
 
-    Killed at any moment, it leaves the old model or the new one. A plot or a note of yours in the
-    folder is left alone.
+    Killed at any moment, it leaves the old model or the new one. Other processes may load from the
+    folder meanwhile, or save to it. A plot or a note of yours in it is left alone. What the disk
+    does not take is an `OSError` that names the folder.
 
     Examples
     --------
@@ -56,10 +57,13 @@ def load(folder: Path | str) -> Any:
     path = Path(folder)
     info, tensors = storage.read(path, "model")
     name = info.pop("estimator", None) if isinstance(info, dict) else None
-    if name not in SAVABLE:
-        raise StorageError(f"{path}: holds a model of kind {name!r}, which this tierrank lacks")
+    if not isinstance(name, str) or name not in SAVABLE:
+        kind = ascii(name)[:80]
+        raise StorageError(f"{path}: holds a model of kind {kind}, which this tierrank lacks")
     estimator = getattr(import_module(SAVABLE[name]), name)
     try:
         return estimator.from_state(info, tensors)
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+    except ImportError:
+        raise  # a library that the model needs is not installed
+    except Exception as error:  # of any kind: it is a stranger who chose what is in it
         raise StorageError(f"{path}: does not hold together as a {name}: {error}") from error

@@ -172,7 +172,17 @@ def test_a_rest_in_the_last_place_is_the_same_as_writing_it():
 def test_other_objectives_are_the_minimum_of_their_loss():
     _, rankings = drawn_rankings(9, 6, 60, 5, most_tied=3)
     tiers = tiers_of(rankings, 6)
-    for name in ("pl-lb", "pl-efron", "pmop-fd", "listnet", "attrank", "ranknet", "p-listmle"):
+    names = (
+        "pl-lb",
+        "pl-efron",
+        "cox-discrete",
+        "pmop-fd",
+        "listnet",
+        "attrank",
+        "ranknet",
+        "p-listmle",
+    )
+    for name in names:
         fitted = tr.RankAggregator(name).fit(rankings, items=6)
         loss = tr.losses.find(name).function
         lowest = loss(fitted.log_worths_, tiers, reduction="sum")

@@ -1,10 +1,24 @@
+import copy
+import dataclasses
+import inspect
+import pickle
+import re
+import sys
+
 import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import tierrank as tr
 from tierrank.aggregation import inference
 from tierrank.aggregation.bootstrap import drawn_counts
+from tierrank.aggregation.connectivity import Disconnected
+from tierrank.aggregation.covariates.identification import Unidentified
+from tierrank.aggregation.terms import GaussianPrior
+from tierrank.report import worth_tables
 from votes import drawn_rankings
 
 RANKINGS = drawn_rankings(0, 7, 150, 5, most_tied=3)[1]
@@ -253,3 +267,270 @@ def test_bootstrap_leaves_the_solver_of_the_fit(monkeypatch):
     assert fitted.solver_ == "adagrad"
     fitted.bootstrap(2)
     assert fitted.solver_ == "adagrad"
+
+
+# -- copies and pickles, as joblib and processes make them ------------------------------------
+
+VOTES = [["ann", ("bob", "cy")], [("ann", "bob"), "cy"], ["cy", ("ann", "bob")], ["bob", "cy"]]
+VOTES += [["dan", "ann", "cy"], ["cy", "dan", "bob"], ["bob", ("dan", "cy"), "ann"]]
+GAMES = [
+    ("ann", "bob", 1),
+    ("bob", "cy", 0),
+    ("cy", "ann", 1),
+    ("bob", "dan", 1),
+    ("dan", "cy", -1),
+]
+VECTORS = {"ann": [1.0, 0.2], "bob": [0.0, 1.0], "cy": [2.0, 1.5], "dan": [0.5, 0.1]}
+CROWD = [[tuple(range(12)), tuple(range(12, 30))], [tuple(range(15, 30)), tuple(range(15))]]
+FITS = {
+    "exact": (tr.RankAggregator(), [VOTES]),
+    "strict": (tr.RankAggregator(), [[["a", "b", "c"], ["c", "b", "a"], ["b", "a"]]]),
+    "large ties": (tr.RankAggregator(prior="pseudo-item"), [CROWD]),
+    "pl-lb": (tr.RankAggregator("pl-lb", uncertainty="sandwich"), [VOTES]),
+    "ranknet": (tr.RankAggregator("ranknet", uncertainty="sandwich"), [VOTES]),
+    "games": (tr.PairedTies(home=True, prior=GaussianPrior(2.0)), [GAMES]),
+    "linear": (tr.FeatureAggregator(), [VOTES, VECTORS]),
+    "neural": (tr.FeatureAggregator("neural", max_iter=3, random_state=0), [VOTES * 4, VECTORS]),
+}
+copies = pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))], ids=["copy", "pickle"]
+)
+
+
+def same(one, other):
+    """Whether two results are equal, number by number."""
+    if isinstance(one, np.ndarray | float):
+        np.testing.assert_array_equal(one, other)
+    elif dataclasses.is_dataclass(one):
+        same(vars(one), vars(other))
+    elif isinstance(one, dict):
+        same(tuple(one.values()), tuple(other.values()))
+    elif isinstance(one, tuple | list):
+        for a, b in zip(one, other, strict=True):
+            same(a, b)
+    else:
+        assert one == other
+
+
+@copies
+@pytest.mark.parametrize("kind", FITS)
+def test_a_copy_of_a_fit_answers_as_the_fit_does(kind, copied):
+    estimator, data = FITS[kind]
+    fitted = clone(estimator).fit(*data)
+    twin = copied(fitted)
+    assert twin.items_ == fitted.items_
+    same(fitted.log_worths_, twin.log_worths_)
+    first, second = fitted.items_[:2]
+    same(fitted.predict_proba(first, second), twin.predict_proba(first, second))
+    assert str(fitted.summary()) == str(twin.summary())
+    if kind != "neural":
+        same(fitted.standard_errors_, twin.standard_errors_)
+    if isinstance(estimator, tr.RankAggregator):
+        # what the fit had not computed when it was copied, it computes from its lists
+        same(fitted.covariance(kind="sandwich"), twin.covariance(kind="sandwich"))
+        same(fitted.bootstrap(4, random_state=1), twin.bootstrap(4, random_state=1))
+        assert fitted.connectivity_.explain() == twin.connectivity_.explain()
+    if kind == "linear":
+        same(fitted.coef_covariance("sandwich"), twin.coef_covariance("sandwich"))
+        new = {"eve": [1.0, 2.0], "fay": [0.0, 0.0]}
+        worths = fitted.worths_of(new)
+        same(worths.log_worths_, copied(worths).log_worths_)
+        same(worths.standard_errors_, twin.worths_of(new).standard_errors_)
+    same(fitted.log_worths_, copied(twin).fit(*data).log_worths_)
+
+
+@copies
+def test_copies_of_results_and_of_estimators_are_equal(copied):
+    fitted = tr.RankAggregator().fit(VOTES)
+    for result in (
+        fitted.connectivity_,
+        fitted.tiers(),
+        fitted.summary(),
+        fitted.intervals(),
+        fitted.quasi_variances(),
+        fitted.bootstrap(3),
+        tr.PairedTies(prior="gaussian").fit(GAMES).summary(),
+        tr.FeatureAggregator().fit(VOTES, VECTORS).summary(),
+    ):
+        same(result, copied(result))
+    for estimator, _ in FITS.values():
+        assert repr(copied(estimator)) == repr(clone(estimator)) == repr(estimator)
+
+
+@copies
+def test_why_there_is_no_estimate_comes_back_from_another_process(copied):
+    with pytest.raises(Disconnected) as apart:
+        tr.RankAggregator().fit([["a", "b"]])
+    assert str(copied(apart.value)) == str(apart.value)
+    assert copied(apart.value).connectivity.n_components == 2
+    with pytest.raises(Unidentified) as open_:
+        tr.FeatureAggregator().fit([["a", "b"]], {"a": [1.0], "b": [1.0]})
+    assert str(copied(open_.value)) == str(open_.value)
+    assert copied(open_.value).features == ("x0",)
+
+
+# -- before the fit ---------------------------------------------------------------------------
+
+ESTIMATORS = [
+    tr.RankAggregator, tr.PairedTies, tr.FeatureAggregator, tr.LinearRanker, tr.NeuralRanker,
+    tr.BoostedRanker, tr.ExtremeRanker,
+]  # fmt: skip
+ARGUMENTS = {"k": 1, "path": "report.html", "X": np.zeros((2, 1)), "y": [1, 0], "qid": [1, 1]}
+BEFORE = ("fit", "fit_table", "from_state")  # and what scikit-learn has: get_params, …
+
+
+def ask(model, name):
+    """Call a method with what it wants, or look an attribute up."""
+    method = getattr(model, name)
+    given = inspect.signature(method).parameters.values()
+    wanted = [each.name for each in given if each.default is each.empty]
+    qid = {"qid": [1, 1]} if "qid" in [each.name for each in given] else {}
+    return method(*(ARGUMENTS.get(each, "ann") for each in wanted), **qid)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_whatever_is_asked_before_the_fit_says_that_there_was_none(estimator):
+    model = estimator()
+    documented = re.findall(r"\b[a-z][a-z_]*_\b", estimator.__doc__.partition("Attributes")[2])
+    own = {
+        name
+        for kind in estimator.__mro__
+        if kind.__module__.startswith("tierrank")
+        for name in {*vars(kind), *vars(kind).get("__annotations__", {})}
+        if not name.startswith(("_", "set_")) and name not in BEFORE
+    }
+    asked = {*documented, *own} - {*inspect.signature(estimator).parameters}
+    assert len(asked) > 8
+    for name in sorted(asked):
+        learned = name.endswith("_")
+        assert hasattr(model, name) != learned
+        if learned or callable(getattr(model, name)):  # else it is a constant of the class
+            with pytest.raises(NotFittedError, match="not fitted yet"):
+                ask(model, name)
+
+
+def test_what_a_fit_does_not_have_is_still_said_after_it():
+    fitted = tr.PairedTies().fit([*GAMES, ("dan", "ann", 1)])
+    with pytest.raises(AttributeError, match="model='davidson', home=False has no such parameter"):
+        _ = fitted.alpha_
+    with pytest.raises(AttributeError, match="no attribute 'coef_'") as error:
+        _ = fitted.coef_
+    assert not isinstance(error.value, NotFittedError)
+
+
+# -- frames, plots, pages, notebooks ----------------------------------------------------------
+
+SHOWN = {
+    "exact": (tr.RankAggregator(), [VOTES]),
+    "games": (tr.PairedTies(), [[*GAMES, ("dan", "ann", 1)]]),
+    "linear": (tr.FeatureAggregator(), [VOTES, VECTORS]),
+    "neural": FITS["neural"],
+}
+
+
+@pytest.fixture(scope="module", params=SHOWN)
+def shown(request):
+    estimator, data = SHOWN[request.param]
+    return clone(estimator).fit(*data)
+
+
+def test_a_frame_has_the_columns_of_the_command_line(shown):
+    pandas = pytest.importorskip("pandas")
+    frame = shown.to_frame(level=0.9)
+    assert isinstance(frame, pandas.DataFrame)
+    assert tuple(frame.columns) == worth_tables.COLUMNS[:7]
+    order = np.argsort(-shown.log_worths_)
+    assert frame["item"].tolist() == [shown.items_[code] for code in order]
+    assert frame["rank"].tolist() == [1, 2, 3, 4]
+    np.testing.assert_array_equal(frame["log_worth"], shown.log_worths_[order])
+    np.testing.assert_array_equal(frame["worth"], shown.worths_[order])
+    if getattr(shown, "model", None) == "neural":
+        assert frame[["standard_error", "low", "high"]].isna().all(axis=None)
+    else:
+        np.testing.assert_array_equal(frame["standard_error"], shown.standard_errors_[order])
+        reach = norm.ppf(0.95) * frame["standard_error"]
+        np.testing.assert_allclose(frame["high"] - frame["log_worth"], reach)
+        np.testing.assert_allclose(frame["log_worth"] - frame["low"], reach)
+    pandas.testing.assert_frame_equal(shown.to_frame(level=0.9, top=2), frame[:2])
+    assert shown.to_frame()["item"].tolist() == frame["item"].tolist()
+
+
+def test_items_of_a_frame_that_are_numbers_are_numbers(fitted):
+    pytest.importorskip("pandas")
+    frame = fitted.to_frame()
+    assert frame["item"].dtype == np.int64
+    teams = tr.PairedTies(prior="gaussian").fit([(("a", "b"), "c", 1), ("c", "a", 0)])
+    assert teams.to_frame()["item"].tolist() == list(teams.summary().items)
+
+
+def test_a_frame_without_pandas_says_what_to_install(fitted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        fitted.to_frame()
+
+
+def test_a_plot_has_a_dot_and_an_interval_for_each_item(shown):
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    assert shown.plot(ax) is ax
+    order = np.argsort(-shown.log_worths_)
+    labels = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert labels == [shown.items_[code] for code in order]
+    dots = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+    np.testing.assert_array_equal(dots, shown.log_worths_[order])
+    whiskers = [line.get_xdata() for line in ax.lines if line.get_linewidth() == 2]
+    if getattr(shown, "model", None) == "neural":
+        assert not whiskers
+    else:
+        half = norm.ppf(0.975) * shown.standard_errors_[order]
+        np.testing.assert_allclose(np.ptp(whiskers, axis=1), 2 * half)
+    top, bottom = ax.get_ylim()[::-1]
+    assert top < 1 < len(order) < bottom  # the best is on top
+    few = shown.plot(Figure().add_subplot(), top=2)
+    assert few.get_title() == "the first 2 of 4 items"
+
+
+def test_a_plot_makes_its_own_figure_and_names_are_only_text():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    ax = tr.RankAggregator().fit([["$x^2$", "a\\frac$"], ["a\\frac$", "$x^2$"]]).plot()
+    ax.figure.canvas.draw()  # a name that is no formula would be an error here
+    assert ax.get_yticklabels()[0].get_text() == "$x^2$"
+    pyplot.close(ax.figure)
+
+
+def test_a_report_is_the_page_of_the_command_line(shown, tmp_path):
+    path = shown.report(tmp_path / "report.html", title="Lunch & more", level=0.9)
+    text = path.read_text(encoding="utf-8")
+    assert path == tmp_path / "report.html"
+    assert "<h1>Lunch &amp; more</h1>" in text
+    assert all(f"<bdi>{item}</bdi>" in text for item in shown.items_)
+    if getattr(shown, "model", None) == "linear":
+        with pytest.raises(ValueError, match="use the report of the fitted model"):
+            shown.worths_of(VECTORS).report(path)
+
+
+def test_a_notebook_shows_the_table_and_runs_no_name():
+    bad = "<script>alert(1)</script>"
+    votes = [["ann", bad], [bad, "ann", "cy"], ["cy", "ann"]]
+    for fitted in (
+        tr.RankAggregator().fit(votes),
+        tr.PairedTies().fit([("ann", bad, 1), (bad, "ann", 1), ("ann", bad, 0)]),
+        tr.FeatureAggregator(l2=1.0).fit(
+            votes, {name: {bad: float(place)} for place, name in enumerate(["cy", bad, "ann"])}
+        ),
+    ):
+        html = fitted._repr_html_()
+        assert "<script" not in html
+        assert "<td><bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi></td>" in html
+        assert f"<td>{fitted.log_worths_.max():.4f}</td>" in html
+        assert fitted._repr_mimebundle_() == {"text/plain": repr(fitted), "text/html": html}
+    assert "log v (ties)" in tr.PairedTies().fit([*GAMES, ("dan", "ann", 1)])._repr_html_()
+    many = tr.RankAggregator(prior="gaussian").fit([[60, 1]], items=61)._repr_html_()
+    assert many.count("<tr>") == 51
+    assert "the first 50 of 61 items" in many
+    assert "RankAggregator" in tr.RankAggregator()._repr_html_()  # before the fit

@@ -35,10 +35,9 @@ def _one_thread():
 
 @pytest.fixture
 def run():
-    def run(*arguments, columns=200):
-        result = CliRunner().invoke(
-            app, [str(each) for each in arguments], env={"COLUMNS": str(columns), "NO_COLOR": "1"}
-        )
+    def run(*arguments, columns=200, input=None):
+        env = {"COLUMNS": str(columns), "NO_COLOR": "1"}
+        result = CliRunner().invoke(app, [str(each) for each in arguments], input=input, env=env)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         plain = re.sub(r"\x1b\[[0-9;]*m", "", result.output)

@@ -78,7 +78,10 @@ def test_every_format_gives_the_worths_that_python_gives(run, rankings, tmp_path
 def test_the_table_is_read_in_80_columns_and_says_what_was_fitted(run, votes, rankings):
     ran = run("aggregate", votes, "--top-k", 2, columns=80)
     assert ran.code == 0
-    assert ran.err == ""
+    assert ran.err == (
+        "Note: votes.csv: a row is an item of a list: list list, item item, rank rank, weight "
+        "weight.\n"
+    )
     lines = ran.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == ["rank", "item", "log-worth", "95%", "interval", "worth", "tier",
@@ -143,15 +146,36 @@ def test_a_saved_model_is_the_fit(run, votes, rankings, tmp_path):
 # -- models -------------------------------------------------------------------------------------
 
 
-def test_ties_of_two_are_counted_and_the_model_that_uses_them_is_named(run, games):
+def test_games_with_ties_are_davidsons_unless_another_model_is_asked_for(run, games, tmp_path):
     tied = games.read_text().count(",tie")
-    ran = run("aggregate", games)
+    ran = run("aggregate", games, "--json", tmp_path / "fit.json")
     assert ran.code == 0
-    assert f"Note: {tied} of 400 games are ties." in ran.text
-    assert "--model davidson" in ran.err
-    assert f"{tied} are one tie and say nothing" in ran.out
-    assert "Note" not in ran.out
-    assert "Note" not in run("aggregate", games, "--model", "davidson").text
+    assert "games.csv: a row is a game of two sides: first left, second right" in ran.err
+    assert f"Note: {tied} of 400 games are ties. So the model is davidson" in ran.err
+    assert "4 items; 400 games, " in ran.out
+    found = json.loads((tmp_path / "fit.json").read_text())
+    assert (found["settings"]["model"], found["data"]["seen"]) == ("davidson", "games")
+    assert found["data"]["lists"] == 400
+    assert found["settings"]["read as"].startswith("a row is a game")
+    expected = tr.PairedTies().fit(tr.data.read_games(games))
+    assert found["fit"]["log_likelihood"] == pytest.approx(expected.log_likelihood_)
+    assert "ties." not in run("aggregate", games, "--model", "davidson").err
+    asked = run("aggregate", games, "--model", "pl-partition")
+    assert f"Note: {tied} of 400 games are ties. To pl-partition a tie is an order" in asked.err
+    assert "--model davidson" in asked.err
+    assert f"400 games, 12 different; {tied} are one tie and say nothing" in asked.text
+
+
+def test_games_without_ties_stay_with_the_model_of_lists_but_are_called_games(run, games, tmp_path):
+    games.write_text("".join(line for line in games.open() if ",tie" not in line))
+    ran = run("aggregate", games, "--out", tmp_path / "report.html")
+    assert "pl-partition: log-likelihood" in ran.out
+    assert " games, 12 different" in ran.out
+    report = (tmp_path / "report.html").read_text()
+    assert "<dt>games</dt>" in report
+    assert "<dt>lists</dt>" not in report
+    home = run("aggregate", games, "--home")
+    assert "bradley-terry: log-likelihood" in home.out
 
 
 @pytest.mark.parametrize("model", ["davidson", "rao-kupper", "bradley-terry"])
@@ -219,7 +243,7 @@ def test_ctrl_c_leaves_nothing_half_written(run, votes, tmp_path, ctrl_c_when, l
     ran = run("aggregate", votes, "--out", out / "report.html", "--json", out / "fit.json",
               "--save", out / "model")  # fmt: skip
     assert ran.code == 130
-    assert ran.text.strip() == "Stopped."
+    assert ran.text.strip().endswith("Stopped.")
     assert list(out.iterdir()) == []
 
 

@@ -47,7 +47,7 @@ def test_what_a_preflib_file_left_to_be_assumed_is_one_line(run, tmp_path):
     ("content", "arguments", "message"),
     [
         ("list,item,rank\n1,a,1\n", ["--rank", "place"], "line 1: there is no column 'place' (for"),
-        ("list,item,place\n1,a,1\n", [], "pass --rank or --score with the name"),
+        ("list,item,when\n1,a,1\n", [], "pass --rank or --score with the name"),
         ("list,item,rank\n1,a,1\n1,b,DNF\n", [], "line 3: the rank is 'DNF'"),
         ("list,item,rank\n1,a,1\n1,b,DNF\n", [], "DNF=last or --missing-rank DNF=drop"),
         ("list,item,rank\n1,a,1\n1,b,\n", [], "or --missing-rank last to put them behind"),
@@ -74,7 +74,7 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line_and_the_options(
     ran = run("aggregate", path, *arguments)
     assert ran.code == 1
     assert message in ran.text
-    assert ran.text.startswith(f"Error: {path}")
+    assert f"Error: {path}" in ran.text
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,10 @@ def test_malformed_files_are_refused(run, tmp_path, name, content, message):
         (["--model", "pl-topk:q=3"], 1, "--model pl-topk:q=3: PLTopK has no option 'q'"),
         (["--model", "davidson", "--solver", "lbfgs"], 1, "--solver: davidson has one"),
         (["--model", "davidson", "--top-k", "2"], 1, "--top-k: davidson is a model of games"),
-        (["--home"], 1, "--home is for davidson"),
+        (["--home", "--model", "pl-partition"], 1, "--home is for davidson"),
+        (["--neutral", "n"], 1, "it goes with --home"),
+        (["--kind", "table"], 1, "--kind is one of items, games"),
+        (["--component", "two"], 1, '--component is "all" or "largest"'),
         (["--ties", "half"], 1, "--ties is for davidson"),
         (["--prior", "gausian"], 1, "there is no prior 'gausian': it is none, one of gaussian"),
         (["--uncertainty", "none"], 1, '--uncertainty is "information" or "sandwich"'),

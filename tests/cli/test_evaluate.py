@@ -88,7 +88,7 @@ def test_a_folder_is_evaluated_by_its_test_part(run, fold, model):
 def test_conventions_reach_the_metrics(run, model, tmp_path):
     data = tmp_path / "d.txt"
     data.write_text(
-        "2 qid:1 1:0.5\n1 qid:1 1:0.1\n0 qid:1 1:0.5\n0 qid:2 1:1\n0 qid:2 1:2\n"
+        "2 qid:1 1:0.5 4:0\n1 qid:1 1:0.1\n0 qid:1 1:0.5\n0 qid:2 1:1\n0 qid:2 1:2\n"
         "1 qid:3 1:1\n0 qid:3 1:2\n"
     )
     rows = read_letor(data, n_features=4, dense=True)
@@ -139,3 +139,17 @@ def test_wrong_arguments_are_explained(run, fold, model, tmp_path, arguments, co
     assert ran.code == code
     assert message in ran.text
     assert "Traceback" not in ran.text
+
+
+def test_standard_input_gives_the_data_or_the_scores(run, fold, model):
+    test = fold / "test.txt"
+    expected = run("evaluate", model, test, "--csv")
+    assert run("evaluate", model, "-", "--csv", input=test.read_bytes()).out == expected.out
+    for more in ([], ["--out", fold / "scores.csv"]):
+        scores = run("predict", model, test, *more).out.encode()
+        scores = scores or (fold / "scores.csv").read_bytes()
+        ran = run("evaluate", "-", test, "--csv", input=scores)
+        assert ran.out == expected.out.replace(str(model), "standard input")
+    both = run("evaluate", "-", "-", input=scores)
+    assert both.code == 1
+    assert "standard input (-) is given twice" in both.err

@@ -83,16 +83,28 @@ def test_a_table_that_lacks_a_column_is_refused_by_its_name(run, table_model, tm
     assert "x3" in ran.text
 
 
-def test_a_letor_file_may_lack_the_last_features_but_not_have_more(run, model, tmp_path):
+def test_a_sparse_letor_file_may_lack_the_last_features_but_not_have_more(run, model, tmp_path):
     (tmp_path / "less.txt").write_text("0 qid:1 2:0.5\n0 qid:1 1:0.1\n")
     ran = run("predict", model, tmp_path / "less.txt")
     assert ran.code == 0
     expected = tr.load(model).predict(np.array([[0, 0.5, 0, 0], [0.1, 0, 0, 0]]))
     assert [float(line) for line in ran.out.splitlines()] == expected.tolist()
+    assert "has 2 features, and the model 4: the file is sparse, so the others are 0" in ran.err
     (tmp_path / "more.txt").write_text("0 qid:1 5:0.5\n0 qid:1 1:0.1\n")
     ran = run("predict", model, tmp_path / "more.txt")
     assert ran.code == 1
     assert "has 5 features, but the model was fitted to 4" in ran.text
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_a_dense_letor_file_of_fewer_features_is_another_data_set(run, model, tmp_path, command):
+    (tmp_path / "one.txt").write_text("0 qid:1 1:0.5\n1 qid:1 1:0.1\n")
+    ran = run(command, model, tmp_path / "one.txt")
+    assert ran.code == 1
+    assert "has 1 feature, but the model was fitted to 4, and the file is dense" in ran.text
+    assert "as index:0" in ran.text
+    (tmp_path / "zero.txt").write_text("0 qid:1 1:0.5 4:0\n1 qid:1 1:0.1\n")  # the way that it says
+    assert run(command, model, tmp_path / "zero.txt").code == 0
 
 
 def test_indices_may_start_at_zero(run, model, tmp_path):
@@ -150,3 +162,25 @@ def test_a_table_needs_no_labels(run, table_model, tmp_path, simulate, suffix):
     assert labelled.code == bare.code == 0, bare.text
     assert labelled.out == bare.out
     assert len(bare.out.splitlines()) == len(data)
+
+
+@pytest.mark.parametrize("suffix", ["letor", "csv", "tsv", "parquet"])
+def test_standard_input_is_scored_as_a_file_is(
+    run, tmp_path, simulate, fold, model, table_model, suffix
+):
+    if suffix == "letor":
+        model, file = model, fold / "test.txt"
+    else:
+        model, file = table_model, tmp_path / f"new.{suffix}"
+        write_table(file, simulate(5, first=500))
+    piped = run("predict", model, "-", input=file.read_bytes())
+    assert piped.code == 0
+    assert piped.out == run("predict", model, file).out
+
+
+@pytest.mark.parametrize("content", [b"", b"1 qid:1 1:x\n", b"a,b\n1,2\n", b"bad qid:1 1:1\n"])
+def test_what_is_wrong_with_standard_input_is_said_of_it(run, model, content):
+    ran = run("predict", model, "-", input=content)
+    assert ran.code == 1
+    assert ran.err.startswith("Error: standard input")
+    assert ran.err.count("\n") == 1

@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tierrank as tr
 from tierrank.data import read_letor, write_letor
 from tierrank.data.tables import write_table
+from tierrank.ranking.splits import hold_out
 
 DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -108,6 +110,153 @@ def test_a_network_holds_out_a_fifth_unless_told_otherwise(run, fold, tmp_path):
     assert ran.code == 0
     assert "held out" not in ran.text
     assert tr.load(tmp_path / "b").history_.best_step is None
+
+
+@pytest.mark.filterwarnings("always:no split was possible")
+def test_too_few_rows_for_a_tree_are_no_crash(run, tmp_path):
+    (tmp_path / "t.csv").write_text("qid,label,a,b\n1,1,0.5,\n1,0,,2\n1,2,1,3\n2,0,7,1\n2,1,2,\n")
+    ran = run("train", tmp_path / "t.csv", "--valid-fraction", 0, "--out", tmp_path / "m")
+    assert ran.code == 0, ran.text
+    assert "no split was possible" in ran.text
+    assert "0 trees" in ran.text
+    assert (tr.load(tmp_path / "m").predict(pd.DataFrame({"a": [1.0], "b": [2.0]})) == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["linear", "neural"])
+def test_a_missing_value_is_met_with_the_step_that_fills_it_in(run, tmp_path, simulate, kind):
+    data = simulate(20)
+    data.X[3, 1] = np.nan
+    write_table(tmp_path / "t.csv", data)
+    arguments = ["train", tmp_path / "t.csv", "--model", kind, "--out", tmp_path / "m"]
+    ran = run(*arguments)
+    assert ran.code == 1
+    assert "X[3, 1] is NaN (1 such values in all)" in ran.text
+    assert "--features impute --features standardize" in ran.text
+    assert "HistGradientBoosting" not in ran.text
+    assert not (tmp_path / "m").exists()
+    own = ["--features", "impute", "--features", "standardize", "--set", "l2=0.1"]
+    if kind == "linear":
+        assert run(*arguments, *own).code == 0
+
+
+@pytest.mark.parametrize("kind", ["linear", "boosted"])
+def test_labels_that_the_metric_cannot_measure_are_refused_before_the_fit(
+    run, tmp_path, simulate, monkeypatch, kind
+):
+    monkeypatch.setattr("tierrank.ranking.base.Ranker.fit", lambda *_, **__: pytest.fail("fitted"))
+    data = simulate(20)
+    data.y[5] = -1
+    write_table(tmp_path / "t.csv", data)
+    arguments = ["train", tmp_path / "t.csv", "--model", kind, "--out", tmp_path / "m"]
+    ran = run(*arguments, "--valid-fraction", 0)
+    assert ran.code == 1
+    assert "ndcg@10 cannot measure train: labels[5] = -1 is negative" in ran.text
+    assert not (tmp_path / "m").exists()
+    ran = run("compare", tmp_path / "t.csv", "--model", kind)
+    assert ran.code == 1
+    assert "= -1 is negative" in ran.text
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "evaluate", "compare"])
+def test_a_message_names_options_that_the_command_has(run, model, tmp_path, simulate, command):
+    """The model is of a LETOR file, so it takes a table's columns as they stand."""
+    frame = pd.DataFrame(simulate(12).X).add_prefix("x").assign(qid=simulate(12).qid)
+    frame = frame.assign(label=simulate(12).y)
+    frame.assign(note="text").to_csv(tmp_path / "words.csv", index=False)
+    frame.to_csv(tmp_path / "semicolons.csv", index=False, sep=";")
+    before, after = {
+        "train": (["train", "--overwrite"], ["--model", "linear", "--out", tmp_path / "m"]),
+        "compare": (["compare"], ["--model", "linear", "--folds", 2]),
+    }.get(command, ([command, model], []))
+    for file, said, remedy in (
+        ("words.csv", "leave the column out by --drop", ["--drop", "note"]),
+        ("semicolons.csv", "pass --separator ';'?", ["--separator", ";"]),
+    ):
+        ran = run(*before, tmp_path / file, *after)
+        assert ran.code == 1
+        assert said in ran.text
+        ran = run(
+            *before, tmp_path / file, *after, *remedy, *(["--overwrite"] * (command == "train"))
+        )
+        assert ran.code == 0, ran.text
+
+
+def weighted_table(path, data, weights):
+    """A table with a column `importance` between the features."""
+    frame = pd.DataFrame(data.X, columns=data.feature_names)
+    frame.insert(2, "importance", weights(data.qid))
+    frame.assign(qid=data.qid, label=data.y).to_csv(path, index=False)
+
+
+def test_a_column_says_how_much_each_query_counts_and_is_no_feature(run, tmp_path, simulate):
+    data, valid = simulate(20), simulate(9, first=100)
+    weighted_table(tmp_path / "train.csv", data, lambda qid: 1 + qid % 3)
+    write_table(tmp_path / "valid.csv", valid)  # which needs no weights
+    own = ["--model", "linear", "--weight-column", "importance"]
+    arguments = ["train", tmp_path / "train.csv", *own, "--valid", tmp_path / "valid.csv"]
+    ran = run(*arguments, "--out", tmp_path / "m")
+    assert ran.code == 0, ran.text
+    assert "4 features" in ran.text
+    weights = 1 + np.arange(20) % 3
+    expected = tr.LinearRanker(random_state=0).fit(data.X, data.y, qid=data.qid, weights=weights)
+    found = tr.load(tmp_path / "m")
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert found.feature_names_in_.tolist() == list(data.feature_names)
+    unweighted = tr.LinearRanker().fit(data.X, data.y, qid=data.qid)
+    assert not np.allclose(found.coef_, unweighted.coef_, rtol=1e-3)
+
+
+def test_weights_stay_with_their_queries_when_some_are_held_out_or_in_a_folder(
+    run, tmp_path, simulate
+):
+    folder = tmp_path / "fold"
+    folder.mkdir()
+    data = simulate(20)
+    others = simulate(6, first=50)
+    for name, part in {"train": data, "vali": others, "test": others}.items():
+        weighted_table(folder / f"{name}.csv", part, lambda qid: 1 + qid % 3)
+    own = ["--model", "linear", "--weight-column", "importance", "--missing", "7"]
+    assert run("train", folder, *own, "--out", tmp_path / "a").code == 0
+    whole = tr.LinearRanker(random_state=0)
+    whole.fit(data.X, data.y, qid=data.qid, weights=1 + np.arange(20) % 3)
+    np.testing.assert_array_equal(tr.load(tmp_path / "a").coef_, whole.coef_)
+    ran = run("train", folder / "train.csv", *own, "--valid-fraction", 0.5, "--out", tmp_path / "b")
+    assert ran.code == 0, ran.text
+    kept, _ = hold_out(data, 0.5, 0)
+    weights = 1 + np.unique(kept.qid) % 3
+    half = tr.LinearRanker(random_state=0).fit(kept.X, kept.y, qid=kept.qid, weights=weights)
+    np.testing.assert_array_equal(tr.load(tmp_path / "b").coef_, half.coef_)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (lambda qid: np.where(qid == 7, -1.5, 1), "the weight of query 7 (-1.5) is not a finite"),
+        (lambda qid: np.where(qid == 7, np.nan, 1), "the weight of query 7 (nan) is not a finite"),
+        (lambda qid: np.arange(len(qid)), "the weight of query 0 (1) differs between"),
+        (np.zeros_like, "weights are finite, not negative, and not all 0"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused_with_their_query(
+    run, tmp_path, simulate, weights, message
+):
+    weighted_table(tmp_path / "t.csv", simulate(20), weights)
+    arguments = ["train", tmp_path / "t.csv", "--model", "linear", "--out", tmp_path / "m"]
+    ran = run(*arguments, "--weight-column", "importance", "--missing", "1")
+    assert ran.code == 1
+    assert message in ran.text
+    assert not (tmp_path / "m").exists()
+
+
+def test_weights_are_a_column_of_a_table(run, fold, tmp_path, simulate):
+    own = ["--model", "linear", "--weight-column", "importanse", "--out", tmp_path / "m"]
+    for data in (fold, fold / "train.txt"):
+        ran = run("train", data, *own)
+        assert ran.code == 1
+        assert "is no table, so it has no columns for --weight-column" in ran.text
+    weighted_table(tmp_path / "t.csv", simulate(9), np.ones_like)
+    ran = run("train", tmp_path / "t.csv", *own)
+    assert "no column 'importanse' (for --weight-column): did you mean 'importance'" in ran.text
 
 
 def test_a_table_gives_its_names_to_the_model(run, tmp_path, simulate):

@@ -115,12 +115,19 @@ def test_infinite_features_are_read_as_written(read):
         (["7", "07"], ["7", "07"]),
         (["7", "7.0"], ["7", "7.0"]),
         (["-0", "0"], ["-0", "0"]),
-        (["NA", "nan"], ["NA", "nan"]),
+        (["NAN", "none"], ["NAN", "none"]),
         (["é", "a b", " a b"], ["é", "a b", " a b"]),
     ],
 )
 def test_queries_are_integers_if_all_are_and_never_run_together(read, words, expected):
     assert read("label,qid\n" + "".join(f"1,{word}\n" for word in words)).qid.tolist() == expected
+
+
+@pytest.mark.parametrize("word", ["NA", "N/A", "None", "null", "NaN", "<NA>", " NA "])
+@pytest.mark.parametrize("other", ["1", "shoes"])
+def test_a_query_that_is_missing_by_a_word_is_refused_with_its_line(read, word, other):
+    with pytest.raises(TableError, match=rf"line 4: the query is {word.strip()}, which stands for"):
+        read(f"label,qid\n1,{other}\n0,{other}\n1,{word}\n")
 
 
 def test_quoted_cells_may_hold_anything(read):

@@ -89,6 +89,15 @@ def test_what_cannot_be_written_is_refused_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_query_that_csv_would_take_for_missing_can_be_written_as_parquet(tmp_path):
+    data = RankingData(X, DATA.y, np.array(["a", "NA"], dtype=object))
+    with pytest.raises(ValueError, match="in CSV a query 'NA' is a missing value"):
+        write_table(tmp_path / "a.csv", data)
+    assert list(tmp_path.iterdir()) == []
+    write_table(tmp_path / "a.parquet", data)
+    assert read_table(tmp_path / "a.parquet").qid.tolist() == ["a", "NA"]
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_a_failure_while_writing_leaves_the_old_file(tmp_path, name, monkeypatch):
     path = tmp_path / name

@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from functools import partial
 from math import e, log, sqrt
 
 import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_array
+from torch import func
 
 import tierrank as tr
 from partitions import each_dtype, ragged, value_and_gradient
@@ -82,6 +84,8 @@ BY_HAND = {
     "davidson": -log(
         4 / (6 + sqrt(8)) * (4 / 7) ** 2 * 2 / (3 + sqrt(2)) * 1 / 3 * sqrt(2) / (3 + sqrt(2))
     ),
+    # {b, c} out of {b, c}, {b, d} and {c, d}
+    "cox-discrete": -log(4 / 8 * 2 * 1 / (2 * 1 + 2 * 1 + 1 * 1)),
     # C = 15/4, then 7/3 with a subset of two, then 1
     "pmop-fd": -log(4 / 8 * 4 / 15 * 3 / 4 * 3 / 7 / 2),
     "pmop-exact": -log(
@@ -255,6 +259,75 @@ def test_a_compiled_model_has_the_same_loss(name):
     torch.testing.assert_close(
         torch.autograd.grad(value, model.weight), torch.autograd.grad(expected, model.weight)
     )
+
+
+ONCE = {"pmop-exact", "ranknet", "rao-kupper", "davidson"}
+
+
+@each
+def test_torch_func_agrees_with_autograd(name):
+    def mean(w):
+        return loss_of(name)(w, TIERS, weights=torch.from_numpy(WEIGHTS))
+
+    def by_list(w):
+        return loss_of(name)(w, TIERS, reduction="none")
+
+    w = torch.from_numpy(SCORES)
+    several = torch.stack([w, w.flip(0), 0 * w])
+    jacobian = torch.autograd.functional.jacobian(by_list, w)
+    close = partial(torch.testing.assert_close, rtol=1e-12, atol=1e-14)
+    close(func.grad(mean)(w), value_and_gradient(mean, SCORES)[1])
+    close(func.jacrev(by_list)(w), jacobian)
+    close(func.jacfwd(by_list)(w), jacobian)
+    close(func.vmap(by_list)(several), torch.stack([by_list(one) for one in several]))
+    gradients = torch.stack([value_and_gradient(mean, one.numpy())[1] for one in several])
+    close(func.vmap(func.grad(mean))(several), gradients)
+    if name in ONCE:
+        with pytest.raises(NotImplementedError, match="once, not twice"):
+            func.hessian(mean)(w)
+        return
+    hessian = torch.autograd.functional.hessian(mean, w)
+    close(func.hessian(mean)(w), hessian)
+    close(func.jacrev(func.jacrev(mean))(w), hessian)
+
+
+@pytest.mark.parametrize("name", ["rao-kupper", "davidson"])
+def test_torch_func_reaches_the_number_that_says_how_probable_ties_are(name):
+    module = losses.from_name(name)
+    (parameter,) = dict(module.named_parameters())
+    w, tie = torch.from_numpy(SCORES), torch.tensor([0.3, -0.7], dtype=torch.float64)
+
+    def loss(w, tie):
+        return loss_of(name)(w, TIERS, **{parameter: tie})
+
+    got = func.vmap(func.grad(loss, argnums=(0, 1)), in_dims=(None, 0))(w, tie)
+    for number, value in enumerate(tie):
+        leaves = w.clone().requires_grad_(), value.clone().requires_grad_()
+        expected = torch.autograd.grad(loss(*leaves), leaves)
+        torch.testing.assert_close((got[0][number], got[1][number]), expected)
+
+
+def test_torch_func_takes_weights_that_differ_from_one_of_a_batch_to_the_next():
+    weights, w = torch.from_numpy(np.stack([WEIGHTS, WEIGHTS[::-1]])), torch.from_numpy(SCORES)
+    got = func.vmap(lambda each: losses.pl_partition(w, TIERS, weights=each))(weights)
+    assert got.tolist() == [float(losses.pl_partition(w, TIERS, weights=one)) for one in weights]
+
+
+def test_torch_func_draws_once_for_a_value_and_its_derivatives():
+    """Without that, the value would be of one draw and the gradient of another."""
+    w, tiers = torch.from_numpy(SCORES), tr.Tiers.from_labels(LABELS, lengths=LENGTHS)
+    loss = losses.from_name("pmop-gibbs", generator=3, reduction="sum")
+    for _ in range(5):
+        gradient, value = func.grad_and_value(loss)(w, tiers)
+        assert float(gradient @ w) == pytest.approx(float(value), rel=1e-12)  # linear in w
+
+
+@each
+@pytest.mark.parametrize("labels", [OBSERVED, np.array(OBSERVED), torch.tensor(OBSERVED)])
+def test_labels_where_tiers_belong_are_refused_with_what_to_write(name, labels):
+    for loss in (loss_of(name), losses.from_name(name, **OPTIONS.get(name, {}))):
+        with pytest.raises(ValueError, match=r"must be a Tiers, not .*Tiers.from_labels\(labels"):
+            loss(np.log(WORTHS), labels)
 
 
 # Lists without much in them --------------------------------------------------------------------

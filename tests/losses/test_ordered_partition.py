@@ -1,5 +1,6 @@
 """The PMOP objectives: probabilities over ordered partitions, and their gradients."""
 
+import itertools
 import math
 
 import mpmath
@@ -20,7 +21,14 @@ from subsets import (
     subsets,
 )
 from tierrank.losses import list_mle
-from tierrank.losses.ordered_partition import normaliser, pmop_exact, pmop_fd, pmop_gibbs, pmop_mh
+from tierrank.losses.ordered_partition import (
+    cox_discrete,
+    normaliser,
+    pmop_exact,
+    pmop_fd,
+    pmop_gibbs,
+    pmop_mh,
+)
 from tierrank.losses.registry import find
 
 POTENTIAL = {pmop_fd: mean_of_worths, pmop_exact: mean_of_scores}
@@ -372,6 +380,100 @@ def test_pmop_exact_refuses_to_be_differentiated_twice():
     (gradient,) = torch.autograd.grad(loss, scores, create_graph=True)
     with pytest.raises(RuntimeError, match="once, not twice"):
         gradient.sum().backward()
+
+
+# Cox's discrete likelihood ---------------------------------------------------------------------
+
+
+def by_subsets(w, labels):
+    """−log-likelihood, with every subset of a tier's size one by one."""
+    loss = 0.0
+    for label in sorted(set(labels.tolist()), reverse=True):
+        left = np.flatnonzero(labels <= label)
+        tier = np.flatnonzero(labels == label)
+        sums = [w[list(s)].sum() for s in itertools.combinations(left, len(tier))]
+        loss += np.logaddexp.reduce(sums) - w[tier].sum()
+    return loss
+
+
+@pytest.mark.parametrize("scale", [1.0, 50.0, 1e4])
+def test_cox_discrete_is_the_sum_over_all_subsets_of_a_tiers_size(scale):
+    losses = cox_discrete(scale * SCORES, TIERS, reduction="none")
+    expected = [by_subsets(*each) for each in by_list(scale * SCORES, LABELS)]
+    np.testing.assert_allclose(losses, expected, rtol=1e-13, atol=1e-13)
+
+
+def test_the_probabilities_of_cox_discrete_over_tiers_of_given_sizes_sum_to_1():
+    w = np.array([0.4, -1.2, 0.3, 2.0, -0.7])
+    labels = np.array(sorted(set(itertools.permutations([2, 1, 1, 0, 0]))))
+    tiers = tr.Tiers.from_labels(labels)
+    losses = cox_discrete(np.tile(w, (len(labels), 1)), tiers, reduction="none")
+    assert len(labels) == 30
+    assert np.exp(-losses).sum() == pytest.approx(1, rel=1e-13)
+
+
+@pytest.mark.parametrize("picked", [1, 2, 30, 118, 119])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 100.0])
+def test_cox_discrete_of_a_long_list_is_that_of_forty_digits(picked, scale):
+    """The polynomial ∏ (1 + e^w t) written out; its gradient, by leaving one factor out."""
+    w = scale * np.random.default_rng(picked).normal(size=120)
+    labels = (np.arange(120) % 120 < picked).astype(int)
+    with mpmath.workdps(40):
+        worths = [mpmath.exp(x) for x in w]
+
+        def coefficient(factors, degree):
+            total = [mpmath.mpf(1)] + [mpmath.mpf(0)] * degree
+            for x in factors:
+                for k in range(degree, 0, -1):
+                    total[k] += total[k - 1] * x
+            return total[degree]
+
+        whole = coefficient(worths, picked)
+        expected = float(mpmath.log(whole) - sum(map(mpmath.mpf, w[:picked])))
+        with_it = [
+            float(worths[i] * coefficient(worths[:i] + worths[i + 1 :], picked - 1) / whole)
+            for i in (0, 60, 119)
+        ]
+    value, gradient = value_and_gradient(
+        lambda w: cox_discrete(w, tr.Tiers.from_labels(labels)), torch.from_numpy(w)
+    )
+    assert value.item() == pytest.approx(expected, rel=1e-13, abs=1e-13)
+    np.testing.assert_allclose(
+        gradient[[0, 60, 119]], np.array(with_it) - labels[[0, 60, 119]], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("far", [1e15, 1e17, 1.7e308])
+def test_cox_discrete_keeps_the_digits_of_items_beside_some_that_are_far_away(far):
+    """The best is certain, and then two of two thousand are chosen that are all alike."""
+    scores = torch.full((2001,), -far, dtype=torch.float64)
+    scores[0] = far
+    labels = np.array([2, 1, 1] + [0] * 1998)
+    value, gradient = value_and_gradient(
+        lambda w: cox_discrete(w, tr.Tiers.from_labels(labels)), scores
+    )
+    assert value.item() == pytest.approx(math.log(math.comb(2000, 2)), rel=1e-13)
+    np.testing.assert_allclose(gradient[1:], 2 / 2000 - labels[1:], rtol=1e-10)
+
+
+def test_cox_discrete_can_be_differentiated_twice():
+    scores = torch.from_numpy(SCORES).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda w: cox_discrete(w, TIERS, reduction="none"), scores)
+
+
+def test_cox_discrete_is_the_likelihood_where_every_tier_but_the_last_has_one_item():
+    tiers = tr.Tiers.from_labels([3, 2, 1, 0, 0, 0])
+    w = torch.tensor([0.3, -1.0, 2.0, 0.5, 0.1, -0.4], dtype=torch.float64)
+    ours, exact = (
+        value_and_gradient(lambda w, f=f: f(w, tiers), w) for f in (cox_discrete, list_mle)
+    )
+    torch.testing.assert_close(ours, exact, rtol=1e-13, atol=1e-13)
+
+
+def test_cox_discrete_refuses_a_sum_that_no_memory_would_hold():
+    tiers = tr.Tiers.from_labels(np.arange(20_000) % 2)
+    with pytest.raises(ValueError, match=r"tier of 10000 out of 20000 .* pl_partition"):
+        cox_discrete(np.zeros(20_000), tiers)
 
 
 # Edges -----------------------------------------------------------------------------------------

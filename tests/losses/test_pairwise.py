@@ -1,6 +1,8 @@
 """The objectives over pairs, beside a direct sum over all pairs of every list."""
 
+import itertools
 import math
+from fractions import Fraction
 from functools import partial
 
 import mpmath
@@ -125,8 +127,9 @@ def test_a_second_derivative_is_refused_and_not_silently_zero(name, kernel):
     w = torch.tensor([0.5, -0.5, 0.0], requires_grad=True)
     with computing(kernel):
         loss = LOSSES[name](w, tr.Tiers.from_labels([1, 0, 0]))
+    (gradient,) = torch.autograd.grad(loss, w, create_graph=True)
     with pytest.raises(NotImplementedError, match="differentiated once"):
-        torch.autograd.grad(loss, w, create_graph=True)
+        torch.autograd.grad(gradient.square().sum(), w)
 
 
 # Small cases -----------------------------------------------------------------------------------
@@ -148,6 +151,33 @@ def test_rank_svm_in_figures():
     value, gradient = value_and_gradient(lambda w: rank_svm(w, TIERS), torch.tensor(W))
     assert value == 2
     assert gradient.tolist() == [-1, 0, 2, -1]
+
+
+@pytest.mark.parametrize("far", [[1e15], [-1e15], [1e15, -3e16], [1e15, 1e15 + 1.25], [1.7e308]])
+@given(seed=SEEDS)
+@settings(max_examples=15)
+def test_rank_svm_keeps_the_digits_of_items_beside_some_that_are_far_away(far, seed):
+    """Exact, in rational numbers; far items are above all others or below them, as they should."""
+    rng = np.random.default_rng(seed)
+    near, labels = rng.normal(size=9), rng.integers(0, 3, 9)
+    scores = np.concatenate([near, far])
+    labels = np.concatenate([labels, np.where(np.array(far) > 0, 3, -1)])
+    exact = sum(
+        max(Fraction(0), 1 - (Fraction(scores[i]) - Fraction(scores[j])))
+        for i, j in itertools.permutations(range(len(scores)), 2)
+        if labels[i] > labels[j]
+    )
+    order = rng.permutation(len(scores))
+    value = rank_svm(scores[order], tr.Tiers.from_labels(labels[order]))
+    assert abs(Fraction(float(value)) - exact) <= exact * Fraction(1, 10**14)
+
+
+def test_rank_svm_counts_equal_scores_where_a_1_would_be_rounded_away():
+    value, gradient = value_and_gradient(
+        lambda w: rank_svm(w, tr.Tiers.from_labels([2, 1, 1])), np.full(3, 1e17)
+    )
+    assert value.item() == 2
+    assert gradient.tolist() == [-2, 1, 1]
 
 
 def test_rank_svm_has_no_slope_where_a_pair_just_keeps_its_distance():

@@ -222,3 +222,10 @@ def test_a_single_number_has_no_items():
 def test_a_score_of_a_set_that_is_not_finite_is_named_by_its_own_index(scores, where):
     with refused(match=where):
         tr.log_prob_above(scores, [1], [3])
+
+
+@pytest.mark.parametrize("function", [tr.log_prob, tr.Curvature])
+@pytest.mark.parametrize("labels", [[1, 0], np.array([1, 0]), torch.tensor([1, 0]), None])
+def test_labels_where_tiers_belong_are_refused_with_what_to_write(function, labels):
+    with pytest.raises(ValueError, match=r"must be a Tiers, not .*Tiers.from_labels\(labels"):
+        function(np.zeros(2), labels)

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from torch import func
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import tierrank as tr
@@ -182,6 +183,34 @@ def test_every_form_of_scores_can_be_compiled(tiers, shape, fullgraph):
     torch.testing.assert_close(value_and_gradient(compiled, scores), expected)
 
 
+def loss_of_labels(scores, labels):
+    return tr.losses.pl_top_k(scores * 2, tr.Tiers.from_labels(labels), k=1)
+
+
+def test_tiers_built_inside_compiled_code_are_kept_out_of_the_graph_as_a_whole():
+    """Or torch prints a wall of reasons, one for every look at a value."""
+    torch.compiler.reset()
+    torch._dynamo.utils.counters.clear()
+    compiled = torch.compile(loss_of_labels, backend="aot_eager")
+    scores = torch.randn((2, 3), generator=torch.Generator().manual_seed(5))
+    for labels in (torch.tensor([[2, 1, 0], [1, 0, 0]]), torch.tensor([[0, 1, 0], [1, 1, 0]])):
+        ours, expected = (
+            value_and_gradient(partial(function, labels=labels), scores)
+            for function in (compiled, loss_of_labels)
+        )
+        torch.testing.assert_close(ours, expected)
+    reasons = torch._dynamo.utils.counters["graph_break"]
+    assert reasons
+    assert all("disable" in reason for reason in reasons)
+
+
+def test_one_graph_with_tiers_built_inside_is_refused_with_what_to_do():
+    torch.compiler.reset()
+    compiled = torch.compile(loss_of_labels, fullgraph=True, backend="aot_eager")
+    with pytest.raises(RuntimeError, match=r"tiers depend on values, .* build them before"):
+        compiled(torch.zeros(2, 3), torch.tensor([[2, 1, 0], [1, 0, 0]]))
+
+
 def test_a_compiled_model_still_refuses_scores_that_are_not_finite():
     torch.compiler.reset()
     compiled = torch.compile(lambda w: tr.log_prob(w, TIERS), fullgraph=True, backend="aot_eager")
@@ -216,6 +245,58 @@ def test_a_compiled_model_still_refuses_weights_of_tiers_that_are_not_finite():
     compiled = torch.compile(weighted_log_prob, fullgraph=True, backend="aot_eager")
     with pytest.raises(ValueError, match="tier weights must be finite"):
         compiled(torch.from_numpy(SCORES), torch.full_like(WRITTEN, torch.nan))
+
+
+@pytest.mark.parametrize(
+    ("tiers", "shape"),
+    [(PADDED, (2, 3)), (ABSENT, (5,)), (LAST, (5,)), (LAST, (2, 5))],
+    ids=["padded", "shared, absent", "shared, last", "own, last"],
+)
+def test_torch_func_agrees_with_autograd(tiers, shape):
+    source = torch.Generator().manual_seed(3)
+    several = torch.randn((3, *shape), generator=source, dtype=torch.float64)
+
+    def by_list(w):
+        return tr.log_prob(w, tiers)
+
+    def nonlinear(w):
+        return by_list(w).exp().sum()
+
+    close = partial(torch.testing.assert_close, rtol=1e-11, atol=1e-13)
+    close(func.vmap(by_list)(several), torch.stack([by_list(w) for w in several]))
+    jacobians = torch.stack([torch.autograd.functional.jacobian(by_list, w) for w in several])
+    close(func.vmap(func.jacrev(by_list))(several), jacobians)
+    close(func.vmap(func.jacfwd(by_list))(several), jacobians)
+    hessians = torch.stack([torch.autograd.functional.hessian(nonlinear, w) for w in several])
+    close(func.vmap(func.hessian(nonlinear))(several), hessians)
+    close(func.vmap(func.jacrev(func.jacrev(nonlinear)))(several), hessians)
+    with pytest.raises(NotImplementedError, match="third derivative"):
+        func.jacrev(func.hessian(nonlinear))(several[0])
+
+
+def test_torch_func_passes_through_log_prob_above():
+    several = torch.randn((4, 6), generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+
+    def above(w):
+        return tr.log_prob_above(w, [0, 3], [1, 4, 5])
+
+    torch.testing.assert_close(func.vmap(above)(several), above(several))
+    expected = value_and_gradient(lambda w: above(w).sum(), several)[1]
+    torch.testing.assert_close(func.vmap(func.grad(above))(several), expected)
+
+
+def test_an_ensemble_of_models_learns_by_vmap():
+    """The use of torch.func: one gradient for the parameters of each model."""
+    models = [Model() for _ in range(3)]
+    parameters, _ = func.stack_module_state(models)
+
+    def loss(parameters):
+        return func.functional_call(models[0], parameters, (FEATURES, TIERS))
+
+    gradients = func.vmap(func.grad(loss))(parameters)
+    for number, model in enumerate(models):
+        expected = dict(zip(parameters, loss_and_gradients(model)[1:], strict=True))
+        torch.testing.assert_close({n: g[number] for n, g in gradients.items()}, expected)
 
 
 def test_autocast_computes_the_model_in_half_and_the_likelihood_in_single():

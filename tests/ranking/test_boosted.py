@@ -1,5 +1,6 @@
 """BoostedRanker: what it learns, what it gives back, and that nothing stops it from doing so."""
 
+import inspect
 import json
 import os
 import signal
@@ -15,16 +16,14 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
-import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tierrank as tr
 from tierrank import storage
 from tierrank.losses import OBJECTIVES
 from tierrank.ranking.boosting import loop
 from tierrank.ranking.boosting.derivatives import SECOND_DERIVATIVES
+from tierrank.ranking.inputs import THEIR_FIT_WORDS, THEIR_WORDS
 from tierrank.training import Checkpoint
 
 pytest.importorskip("lightgbm", reason="lightgbm is not installed")
@@ -62,32 +61,7 @@ def assert_same_model(one, two):
     assert one.objective_state_ == two.objective_state_
 
 
-# The contract of scikit-learn ----------------------------------------------------------------
-
-
-@parametrize_with_checks([small(trees=3, min_rows_per_leaf=1), small("xgboost", trees=3)])
-@pytest.mark.filterwarnings("ignore:no split was possible")
-def test_scikit_learns_contract_holds(estimator, check):
-    check(estimator)
-
-
-@LIBRARIES
-def test_a_grid_search_over_groups_finds_its_queries_in_a_column(library):
-    table = pd.DataFrame(X, columns=list("abcd")).assign(query=QID)
-    search = GridSearchCV(
-        small(library, query_column="query"), {"leaves": [2, 6]}, cv=GroupKFold(3)
-    )
-    search.fit(table, Y, groups=QID)
-    assert search.best_score_ > 0.7
-    assert search.predict(table).shape == Y.shape
-
-
-def test_a_grid_search_routes_qid_as_metadata():
-    with sklearn.config_context(enable_metadata_routing=True):
-        ranker = small().set_fit_request(qid=True).set_score_request(qid=True)
-        search = GridSearchCV(ranker, {"leaves": [2, 6]}, cv=GroupKFold(3))
-        search.fit(X, Y, qid=QID, groups=QID)
-    assert 0.7 < search.best_score_ <= 1
+# What goes in ------------------------------------------------------------------------------
 
 
 @LIBRARIES
@@ -287,6 +261,54 @@ def test_xgboost_refuses_a_limit_that_it_does_not_have():
         small("xgboost", min_rows_per_leaf=5).fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="may not have 'booster'"):
         small("xgboost", library_params={"booster": "gblinear"}).fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [
+        ("n_estimators", "write trees"),
+        ("num_leaves", "write leaves"),
+        ("max_depth", "write depth"),
+        ("early_stopping_rounds", "write patience"),
+        ("eval_metric", "write metric"),
+        ("reg_lambda", "write l2"),
+        ("subsample", "write row_fraction"),
+        ("n_jobs", "write threads"),
+        ("reg_alpha", r"write library_params=\{'reg_alpha': 5\}"),
+        ("nonsense", "unexpected keyword argument 'nonsense'"),
+    ],
+)
+def test_the_libraries_words_are_answered_with_ours(word, ours):
+    with pytest.raises(TypeError, match=ours):
+        tr.BoostedRanker(**{word: 5})
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [
+        ("sample_weight", "write weights, one a list"),
+        ("eval_group", r"write eval_set=\[\(X, y, qid\)\]"),
+        ("eval_qid", r"write eval_set=\[\(X, y, qid\)\]"),
+        ("early_stopping_rounds", "the constructor's patience"),
+        ("eval_at", "metric='ndcg@5'"),
+        ("nonsense", "fit has no argument 'nonsense'$"),
+    ],
+)
+def test_the_libraries_words_for_fit_are_answered_with_ours(word, ours):
+    with pytest.raises(TypeError, match=ours):
+        small().fit(X, Y, qid=QID, **{word: 5})
+
+
+def test_every_answer_names_an_argument_that_there_is():
+    assert set(THEIR_WORDS.values()) <= set(tr.BoostedRanker().get_params())
+    assert not set(THEIR_WORDS) & set(tr.BoostedRanker().get_params())
+    assert not set(THEIR_FIT_WORDS) & set(inspect.signature(tr.BoostedRanker.fit).parameters)
+
+
+@pytest.mark.parametrize("name", ["lambdarank", "rank:ndcg", "rank_xendcg", "rank:pairwise"])
+def test_the_libraries_objectives_are_answered_with_ours(name):
+    with pytest.raises(ValueError, match=f"no objective '{name}': it .*(ranknet|listnet)"):
+        small(objective=name).fit(X, Y, qid=QID)
 
 
 @LIBRARIES

@@ -21,7 +21,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import _num_samples
 
+import tierrank as tr
 from tierrank.data import read_letor
 from tierrank.ranking.features import (
     TRANSFORMERS,
@@ -59,11 +61,18 @@ def test_scikit_learn_accepts_the_transformer(transformer):
     check_estimator(transformer, on_skip=None)
 
 
+class OneQueryScale(QueryScale):
+    """QueryScale as scikit-learn's checks call it, which know no queries: all rows are one."""
+
+    def transform(self, X, *, qid=None):
+        return super().transform(X, qid=np.zeros(_num_samples(X)) if qid is None else qid)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_scikit_learn_accepts_query_scale_but_for_what_it_is_for(method):
     reason = "a row is scaled by the rows of its query, so half a query gives other numbers"
     failing = {"check_methods_subset_invariance": reason}
-    check_estimator(QueryScale(method), expected_failed_checks=failing, on_skip=None)
+    check_estimator(OneQueryScale(method), expected_failed_checks=failing, on_skip=None)
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
@@ -258,11 +267,18 @@ def test_the_largest_and_smallest_numbers_are_scaled(method, size):
     np.testing.assert_allclose(out[3:], out[:3])
 
 
-def test_without_qid_all_rows_are_one_query(rng):
+def test_a_scale_without_queries_is_refused(rng):
+    X, y, qid = rng.normal(size=(40, 3)), rng.integers(3, size=40), rng.integers(5, size=40)
+    with pytest.raises(ValueError, match=r"write transform\(X, qid=qid\)"):
+        QueryScale().fit_transform(X)
+    with pytest.raises(ValueError, match="enable_metadata_routing"):  # only the ranker gets them
+        make_pipeline(QueryScale(), tr.LinearRanker()).fit(X, y, linearranker__qid=qid)
+
+
+def test_numbers_keep_their_kind_and_one_query_is_scaled_whole(rng):
     X = rng.normal(size=(9, 2)).astype(np.float32)
-    out = QueryScale().fit(X).transform(X)
+    out = QueryScale().fit(X).transform(X, qid=np.full(9, "q"))
     assert out.dtype == np.float32
-    assert np.array_equal(out, QueryScale().fit(X).transform(X, qid=np.full(9, "q")))
     assert out.min(axis=0).tolist() == [0, 0]
     assert out.max(axis=0).tolist() == [1, 1]
 
@@ -425,7 +441,10 @@ def test_choosing_products_never_holds_them_all(rng):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([[1.0, 2.0], [3.0, math.nan]], r"X\[1, 1\] is NaN \(1 such .* impute missing values"),
+        (
+            [[1.0, 2.0], [3.0, math.nan]],
+            r"X\[1, 1\] is NaN \(1 such .* fill them in",
+        ),
         ([[1.0, -math.inf], [math.inf, 0.0]], r"X\[0, 1\] is infinite \(2 such values in all\)"),
         (scipy.sparse.csr_array([[0.0, 1.0], [math.nan, 0.0]]), r"X\[1, 0\] is NaN"),
     ],

@@ -14,8 +14,6 @@ import sklearn
 import torch
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, GroupKFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tierrank as tr
 from simulated_rows import simulated_rows
@@ -32,13 +30,6 @@ def tiny(seed=0, **options):
 
 
 # the minimum ---------------------------------------------------------------------------------
-
-
-@parametrize_with_checks(
-    [tr.LinearRanker(), tr.LinearRanker("pmop-gibbs", max_iter=20, random_state=0)]
-)
-def test_it_keeps_the_contract_of_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.05])
@@ -498,31 +489,3 @@ def test_a_hostile_state_is_refused(spoil, tmp_path, monkeypatch):
     tr.save(ranker, tmp_path)
     with pytest.raises(StorageError, match="does not hold together"):
         tr.load(tmp_path)
-
-
-# scikit-learn's tools ------------------------------------------------------------------------
-
-
-def test_grid_search_over_folds_of_whole_queries_in_a_frame():
-    X, y, qid = simulated_rows(17, shuffled=True)
-    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(query=qid)
-    search = GridSearchCV(
-        tr.LinearRanker(query_column="query"), {"l2": [0.0, 0.1]}, cv=GroupKFold(3)
-    ).fit(frame, y, groups=qid)
-    train, test = next(GroupKFold(3).split(X, y, qid))
-    ranker = tr.LinearRanker().fit(X[train], y[train], qid=qid[train])
-    expected = ranker.score(X[test], y[test], qid=qid[test])
-    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected, rel=1e-12)
-    assert search.best_estimator_.predict(frame).shape == y.shape
-
-
-def test_grid_search_with_queries_as_metadata():
-    X, y, qid = simulated_rows(17, shuffled=True)
-    with sklearn.config_context(enable_metadata_routing=True):
-        ranker = tr.LinearRanker().set_fit_request(qid=True).set_score_request(qid=True)
-        search = GridSearchCV(ranker, {"l2": [0.0, 0.1]}, cv=GroupKFold(3))
-        search.fit(X, y, qid=qid, groups=qid)
-    train, test = next(GroupKFold(3).split(X, y, qid))
-    alone = tr.LinearRanker().fit(X[train], y[train], qid=qid[train])
-    expected = alone.score(X[test], y[test], qid=qid[test])
-    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected, rel=1e-12)

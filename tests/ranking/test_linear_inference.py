@@ -60,6 +60,58 @@ def test_the_sandwich_is_that_of_cox_regression_with_lists_as_groups(seed):
     np.testing.assert_allclose(ranker.standard_errors_, expected.bse, rtol=1e-8)
 
 
+def conditional_logit(X, y, qid):
+    """Every choice of a tier out of what remains is a group: its cases against the others.
+
+    R's ``clogit`` and ``coxph(ties="exact")`` maximise this likelihood, too.
+    """
+    models = pytest.importorskip("statsmodels.discrete.conditional_models")
+    rows, cases, groups = [], [], []
+    for number, (query, label) in enumerate(
+        sorted(set(zip(qid.tolist(), y.tolist(), strict=True)))
+    ):
+        left = np.flatnonzero((qid == query) & (y <= label))
+        if (y[left] < label).any():
+            rows.append(left)
+            cases.append(y[left] == label)
+            groups.append(np.full(len(left), number))
+    rows = np.concatenate(rows)
+    return models.ConditionalLogit(
+        np.concatenate(cases).astype(int), X[rows], groups=np.concatenate(groups)
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cox_discrete_has_the_coefficients_and_errors_of_conditional_logistic_regression(seed):
+    rng = np.random.default_rng(seed)
+    X, y, qid = simulated_rows(seed, lists=25, longest=12, tiers=4, coef=rng.normal(size=3))
+    model = conditional_logit(X, y, qid)
+    expected = model.fit(method="newton", maxiter=100, tol=1e-13, disp=False)
+    ranker = tr.LinearRanker("cox-discrete", features=None, uncertainty="information")
+    ranker.fit(X, y, qid=qid)
+    np.testing.assert_allclose(ranker.coef_, expected.params, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(model.score(ranker.coef_), 0, atol=1e-7)
+    tiers = tr.Tiers.from_labels(y, qid=qid)
+    loss = tr.losses.cox_discrete(X @ ranker.coef_, tiers, reduction="sum")
+    assert -loss == pytest.approx(model.loglike(ranker.coef_), rel=1e-12)
+    # its second derivatives are differences of its gradient
+    np.testing.assert_allclose(ranker.standard_errors_, expected.bse, rtol=1e-6)
+
+
+def test_cox_discrete_has_the_published_figures_of_conditional_logistic_regression():
+    """A small example with two and three cases a group, and Stata's clogit for it."""
+    y = np.array([0, 1, 0, 1, 0, 1, 0, 1, 1, 1])
+    qid = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 2])
+    X = np.array([[0, 1, 0, 0, 1, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1, 0, 1, 1, 1]], float).T
+    ranker = tr.LinearRanker("cox-discrete", features=None, uncertainty="information")
+    one = ranker.fit(X[:, :1], y, qid=qid)
+    assert one.coef_[0] == pytest.approx(0.9272407, rel=1e-6)
+    assert one.standard_errors_[0] == pytest.approx(1.295155, rel=1e-6)
+    both = ranker.fit(X, y, qid=qid)
+    np.testing.assert_allclose(both.coef_, [1.011074, 1.236758], rtol=1e-6)
+    np.testing.assert_allclose(both.standard_errors_, [1.420784, 1.361738], rtol=1e-6)
+
+
 @pytest.mark.data
 @pytest.mark.slow
 @each_approximation

@@ -1,6 +1,7 @@
 """Tiers from labels: what a row's label and list say is what comes out, however it is passed."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tierrank import metrics
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import stable_order
 
@@ -75,6 +77,34 @@ def test_lengths_are_consecutive_rows(lists):
     assert tiers == Tiers.from_labels(
         flat, lengths=torch.tensor([len(one) for one in lists]).long()
     )
+
+
+@pytest.mark.parametrize(
+    "qid",
+    [
+        [1, "1", 1, 2],
+        (1, "1", 1, b"1"),
+        [2**53, 2**53 + 1, 1.5, 2**53],
+        [-1, 2**63, 2**63 + 1, -1],
+        ["a", "b", "a", "c"],
+        [0.5, 1.5, 0.5, 2.5],
+    ],
+)
+def test_keys_in_a_list_are_as_distinct_as_python_holds_them(qid):
+    """Of a list of several types, numpy makes strings or floats, in which some become equal."""
+    labels, scores = [0, 1, 1, 0], [4.0, 3.0, 2.0, 1.0]
+    tiers = Tiers.from_labels(labels, qid=qid)
+    assert list(tiers.keys) == list(dict.fromkeys(qid))
+    assert written(tiers) == tiers_by_hand(labels, list(qid))
+    assert len(metrics.ndcg(scores, labels, qid=qid, reduction="none")) == len(set(qid))
+
+
+@pytest.mark.parametrize("absent", [None, math.nan])
+def test_a_key_that_is_missing_among_words_is_no_word(absent):
+    with pytest.raises(ValueError, match=r"qid\[1\] is missing"):
+        Tiers.from_labels([0, 1, 2], qid=["a", absent, "a"])
+    with pytest.raises(ValueError, match=r"qid\[1\] is missing"):
+        metrics.ndcg([1.0, 2.0, 3.0], [0, 1, 2], qid=["a", absent, "a"])
 
 
 def test_without_qid_and_lengths_all_rows_are_one_list():

@@ -29,6 +29,8 @@ from tierrank.aggregation.solvers import fitting
 from tierrank.aggregation.solvers.adagrad import Steps
 from tierrank.aggregation.solvers.newton import Descent
 from tierrank.aggregation.terms import ListTerm, prior_from
+from tierrank.data.rankings.games import Games
+from tierrank.data.rankings.reading import of_frame
 from tierrank.losses.registry import find
 from tierrank.storage import Arrays
 from tierrank.training import Progress, Watch
@@ -135,14 +137,16 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         items: Any = None,
         rest: Literal["absent", "last"] = "absent",
         watch: Watch | None = None,
+        **columns: Any,
     ) -> Self:
         """Estimate the worths of all items.
 
         Parameters
         ----------
         rankings
-            `tierrank.data.Rankings`, as readers give them; a `Tiers` over a catalogue; or plain
-            rankings, best first, with a tuple or a set for a tie
+            `tierrank.data.Rankings`, as readers give them; a `Tiers` over a catalogue; plain
+            rankings, best first, with a tuple or a set for a tie; or a frame of pandas, polars or
+            pyarrow
         weights
             [lists] how often each was seen, 0 or more
         items, rest
@@ -153,6 +157,10 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
             names has no estimate without a prior.
         watch
             called after every iteration with a `tierrank.training.Progress`
+        columns
+            of a frame: what `tierrank.data.read_rankings` takes, as in
+            ``fit(df, list="race", item="driver", rank="position")``. Those that are not named are
+            found by their names, and a warning says what was taken for what.
 
         Raises
         ------
@@ -164,6 +172,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         seed = seed_from(self.random_state)
         prior = prior_from(self.prior)
         name = find(self.objective).name
+        rankings = of_frame(rankings, columns)
         given = weighted_lists(rankings, weights, items, rest)
         lists = distinct(*prepared(*given, name, self.objective_params, seed))
         if not len(lists.tiers):
@@ -172,7 +181,8 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         if prior is None:
             connected = connectivity(lists.tiers)
             if not determined(connected, name):
-                raise Disconnected(connected)
+                seen = "games" if isinstance(rankings, Games) else "lists"
+                raise Disconnected(connected, seen)
         parts = terms_of(lists, name, self.objective_params)
         self.solver_ = fitting.choose(self.solver, lists, parts)
         descent = self._descend(lists, parts, np.zeros(lists.n_items), seed, watch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.aggregation.inference import MOST_DENSE, Kind, columns, covariance
-from tierrank.aggregation.likelihood import WITHOUT_ERRORS
+from tierrank.aggregation.likelihood import WITHOUT_ERRORS, terms_of
 from tierrank.aggregation.lists import CountedLists, FloatArray
 from tierrank.aggregation.results import WorthResults
 from tierrank.aggregation.solvers.newton import Descent
@@ -64,6 +65,16 @@ class FittedLists(WorthResults):
             self.log_likelihood_ = -Sum(parts).value_and_gradient(descent.scores)[0]
             if prior is None:  # a prior makes the items fewer parameters than they are
                 self.aic_ = 2 * (len(self.items_) - 1) - 2 * self.log_likelihood_
+
+    @cached_property
+    def _parts(self) -> Sequence[ListTerm]:
+        """The terms that were minimised, which a copy makes anew."""
+        return terms_of(self.lists_, find(self.objective).name, self.objective_params)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, of joblib and of processes: without what the lists determine."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {name: value for name, value in state.items() if name != "_parts"}
 
     @property
     def connectivity_(self) -> Connectivity:
@@ -146,6 +157,8 @@ class FittedLists(WorthResults):
         try:
             if len(self.items_) <= MOST_DENSE:
                 return np.asarray(self.standard_errors_[codes])
+            if len(codes) > MOST_DENSE:  # each is a system of equations of its own
+                return np.full(len(codes), np.nan)
             return np.sqrt(np.diag(self.covariance([self.items_[code] for code in codes])))
         except ValueError:
             return np.full(len(codes), np.nan)

@@ -23,7 +23,7 @@ from tierrank.training.settings import check_count
 # be reached from everybody by wins. The others are bounded, or pull scores together themselves.
 NEED_CONNECTION = frozenset(
     {"pl-partition", "pl-topk", "listmle", "p-listmle", "pl-lb", "pl-efron", "pmop-fd",
-     "pmop-exact", "ranknet"}
+     "pmop-exact", "cox-discrete", "ranknet"}
 )  # fmt: skip
 # numbers of lists × items up to which a rest is written out: the kernels for small ties then do
 MOST_WRITTEN = 5_000_000

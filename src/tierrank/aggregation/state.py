@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,18 @@ def _plain(value: Any) -> Any:
     raise ValueError(f"the setting {value!r} cannot be saved: only numbers and words can")
 
 
+def checked_facts(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """What a fit says of itself, by name: words, numbers, or lists of numbers; or nothing."""
+    for name in names:
+        for value in given[name] if name == "objective_values_" else [given[name]]:
+            words = name in ("solver_", "stopped_by_")
+            if value is not None and not isinstance(value, str if words else int | float):
+                raise ValueError(f"{name} is {value!r}")
+            if not words:
+                float(value or 0)  # no integer beyond all floats
+    return {name: given[name] for name in names}
+
+
 def fill(fitted: RankAggregator, info: dict[str, Any], arrays: Arrays) -> None:
     """Set what `of_aggregator` gave; a `ValueError` where it does not hold together."""
     fitted._check()
@@ -80,8 +93,8 @@ def fill(fitted: RankAggregator, info: dict[str, Any], arrays: Arrays) -> None:
     for matrix in fitted._covariances.values():
         matrix.flags.writeable = False
     fitted._numbers_of = fitted._connectivity = None
-    for name in (*_NUMBERS, *_OTHERS):
-        setattr(fitted, name, info["fit"][name])
+    for name, value in checked_facts(info["fit"], (*_NUMBERS, *_OTHERS)).items():
+        setattr(fitted, name, value)
     about = info["lists"]
     nothing = torch.zeros(1, dtype=torch.int64)
     empty = Tiers(

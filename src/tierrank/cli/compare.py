@@ -68,6 +68,7 @@ def compare(
     query: options.Query = "qid",
     drop: options.Drop = None,
     missing: options.Missing = "keep",
+    separator: options.Separator = None,
     zero_based: options.ZeroBased = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -88,7 +89,7 @@ def compare(
         model or [default_kind()], objective or ["pl-partition"], settings or [],
         features=features or (), metric=measures[0].name, seed=seed, threads=threads,
     )  # fmt: skip
-    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based)
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
     parts = _folds(data, folds, valid_fraction, how, seed)
     comparison = _run(rankers, parts, measures)
     standings = comparison.standings(seed=seed)

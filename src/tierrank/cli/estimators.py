@@ -111,7 +111,10 @@ def make_ranker(
     ranker_type = ranker_class(kind)
     known = ranker_type().get_params(deep=False)
     params = check_settings(settings or {}, known, kind)
-    name, own = parse_named(objective, "--objective")
+    from tierrank.losses.registry import THEIRS
+
+    theirs = objective in THEIRS  # which `find` answers; some have a colon of their own
+    name, own = (objective, {}) if theirs else parse_named(objective, "--objective")
     params["objective"] = _objective_name(name)
     if own or objective_params:
         params["objective_params"] = {**own, **(objective_params or {})}
@@ -134,9 +137,15 @@ def check_settings(
     settings: Mapping[str, Any], known: Mapping[str, Any], kind: str
 ) -> dict[str, Any]:
     """Settings whose names the ranker knows and that have no option of their own."""
+    from tierrank.ranking.inputs import THEIR_WORDS
+
     for name in settings:
-        if name in _ELSEWHERE:
-            raise ValueError(f"--set {name}: {_ELSEWHERE[name]}.")
+        ours = THEIR_WORDS.get(name, name)
+        if ours in _ELSEWHERE:
+            raise ValueError(f"--set {name}: {_ELSEWHERE[ours]}.")
+        if ours != name and ours in known:
+            value = f'{{"{name}": …}}' if ours == "library_params" else "…"
+            raise ValueError(f"--set {name}: a {kind} ranker has it as --set {ours}={value}.")
         if name not in known:
             free = [each for each in known if each not in _ELSEWHERE]
             close = difflib.get_close_matches(name, free, n=1)

@@ -31,13 +31,14 @@ def evaluate(
         list[Path],
         typer.Argument(metavar="RANKER...", show_default=False,
                        help="Folder of a trained model, or a file with one score a line (or, in "
-                       "a .csv, a score column). The others are compared with the first."),
+                       "a .csv, a score column), or - for scores on standard input. The others are "
+                       "compared with the first."),
     ],
     data: Annotated[
         Path,
         typer.Argument(metavar="DATA", show_default=False,
                        help="Labelled rows: a file, or a folder with train, vali and test files, "
-                       "of which test is taken."),
+                       "of which test is taken; or - for standard input."),
     ],
     metric: Annotated[
         list[str] | None,
@@ -69,7 +70,9 @@ def evaluate(
     ] = None,
     label: options.Label = "label",
     query: options.Query = "qid",
+    drop: options.Drop = None,
     missing: options.Missing = "keep",
+    separator: options.Separator = None,
     zero_based: options.ZeroBased = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -87,25 +90,29 @@ def evaluate(
     options.use_threads(threads)
     conventions = {"gain": gain, "ties": ties, "empty": _number_or_word(empty)}
     measures = _measures(metric or list(DEFAULT_METRICS), conventions, asked=bool(metric))
-    how = options.Reading(label, query, (), missing, zero_based)
-    source = _Source(data, fold, how)
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
     values: dict[str, dict[str, Array]] = {}
-    for ranker in rankers:
-        if str(ranker) in values:
-            raise ValueError(f"{ranker} is given twice.")
-        rows, scores = _scored(ranker, source)
-        values[str(ranker)] = {
-            each.name: each(scores, rows.y, qid=rows.qid, reduction="none") for each in measures
-        }
+    if data == options.STDIN and data in rankers:
+        raise ValueError("standard input (-) is given twice: for scores and for the data.")
+    with options.on_disk(data) as file:
+        source = _Source(file, fold, how)
+        for ranker in rankers:
+            name = options.named(ranker)
+            if name in values:
+                raise ValueError(f"{name} is given twice.")
+            rows, scores = _scored(ranker, source)
+            values[name] = {
+                each.name: each(scores, rows.y, qid=rows.qid, reduction="none") for each in measures
+            }
     found = standings(values, seed=seed)
     if as_json:
         chosen = {key: value for key, value in conventions.items() if value is not None}
-        typer.echo(standings_json(found, data=str(data), conventions=chosen), nl=False)
+        typer.echo(standings_json(found, data=options.named(data), conventions=chosen), nl=False)
     elif as_csv:
         typer.echo(standings_csv(found, raw=raw_csv), nl=False)
     else:
         queries = max(each.queries for each in found)
-        title = f"{data}: {queries:,} quer{'ies' if queries != 1 else 'y'}"
+        title = f"{options.named(data)}: {queries:,} quer{'ies' if queries != 1 else 'y'}"
         console = stdout()
         console.print(standings_table(found, title=title, width=console.width))
 
@@ -146,10 +153,11 @@ def _scored(ranker: Path, source: _Source) -> tuple[RankingData, Array]:
         rows = source.rows(column_names(model))
         rows = with_columns(rows, int(model.n_features_in_), source.path)
         return rows, scores_of(model, rows)
-    if not ranker.exists():
+    if ranker != options.STDIN and not ranker.exists():
         raise ValueError(f"{ranker}: there is no such model, nor a file of scores.")
     rows = source.rows()
-    return rows, read_scores(ranker, len(rows))
+    with options.on_disk(ranker) as file:
+        return rows, read_scores(file, len(rows))
 
 
 def read_scores(path: Path, rows: int) -> Array:

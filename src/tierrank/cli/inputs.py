@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tierrank.cli.messages import note
 from tierrank.cli.options import Reading
 from tierrank.data import RankingData, read, read_folds
 from tierrank.data.letor import read_letor_files
 from tierrank.data.reading import is_table
+from tierrank.data.tables.choice import absent
 from tierrank.tiers.grouping import group_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tierrank.data.folds import Fold
+    from tierrank.metrics import Metric
     from tierrank.ranking.base import Ranker
 
 Array = np.ndarray[Any, Any]
@@ -28,11 +31,19 @@ DENSE_CELLS = 1 << 26  # of sparse rows that are filled up at once: half a GB
 
 @dataclass(frozen=True)
 class Parts:
-    """What to learn from, to stop by and to be judged by."""
+    """What to learn from, to stop by and to be judged by; and how much queries count, by key."""
 
     train: RankingData
     valid: RankingData | None = None
     test: RankingData | None = None
+    weights: dict[Any, float] | None = None
+
+    def list_weights(self) -> list[float] | None:
+        """How much each list of `train` counts."""
+        if self.weights is None:
+            return None
+        keys = group_rows(self.train.qid, len(self.train))[1]
+        return [self.weights[key] for key in keys.tolist()]
 
     def named(self) -> dict[str, RankingData]:
         """The parts that there are, by name."""
@@ -44,26 +55,29 @@ def read_file(
     path: Path, how: Reading, features: tuple[str, ...] | None = None, *, labelled: bool = True
 ) -> RankingData:
     """Read a file; of a table the columns of these names, or all, and perhaps no labels."""
-    fill = how.fill()
+    fill = None if how.weight else how.fill()  # a weight that is missing is not to be filled in
     options: dict[str, Any] = {"label": how.label if labelled else None, "query": how.query}
     if is_table(path):
-        options |= {"features": features, "drop": how.drop if features is None else ()}
-    elif how.drop:
-        raise ValueError(f"{path}: is no table, so it has no columns for --drop.")
-    elif how.zero_based:
-        options["one_based"] = False
+        dropped = how.drop if features is None else ()
+        options |= {"features": features, "drop": dropped, "separator": how.separator}
+    else:
+        _refuse_columns(path, how)
+        if how.zero_based:
+            options["one_based"] = False
     return _not_empty(read(path, missing="keep" if fill is None else fill, **options), path)
 
 
 def read_train_and_valid(train: Path, valid: Path | None, how: Reading) -> Parts:
     """Read a training file, and a validation file with the same columns."""
-    if valid is None:
-        return Parts(read_file(train, how))
-    if is_table(train) != is_table(valid):
+    if valid is not None and is_table(train) != is_table(valid):
         raise ValueError(f"{train} and {valid}: one is a table and one is not; give one kind.")
-    if is_table(train):
-        rows = read_file(train, how)
-        return Parts(rows, read_file(valid, how, rows.feature_names))
+    if valid is None or is_table(train):
+        rows, weights = _without_weights(read_file(train, how), how, train)
+        if valid is None:
+            return Parts(rows, weights=weights)
+        held_out = read_file(valid, replace(how, weight=None), rows.feature_names)
+        return Parts(rows, held_out, weights=weights)
+    _refuse_columns(train, how)
     fill = how.fill()
     both = read_letor_files(
         [train, valid],
@@ -73,14 +87,25 @@ def read_train_and_valid(train: Path, valid: Path | None, how: Reading) -> Parts
     return Parts(_not_empty(both[0], train), _not_empty(both[1], valid))
 
 
+def check_labels(metric: Metric, parts: Mapping[str, RankingData | None]) -> None:
+    """Refuse labels that a metric cannot measure, such as negative ones, before any work."""
+    for name, part in parts.items():
+        if part is not None:
+            try:
+                metric(np.zeros(len(part)), part.y, qid=part.qid)
+            except ValueError as error:
+                raise ValueError(f"{metric.name} cannot measure {name}: {error}") from None
+
+
 def folds_of(folder: Path, how: Reading, features: tuple[str, ...] | None = None) -> list[Fold]:
     """The folds in a folder."""
     if how.zero_based:
         raise ValueError("--zero-based is for a single file, not for a folder.")
-    fill = how.fill()
+    fill = None if how.weight else how.fill()
     return read_folds(
-        folder, label=how.label, query=how.query, features=features, drop=how.drop,
-        missing="keep" if fill is None else fill,
+        folder, label=how.label, query=how.query, features=features,
+        drop=how.drop if features is None else (),
+        missing="keep" if fill is None else fill, separator=how.separator,
     )  # fmt: skip
 
 
@@ -99,7 +124,50 @@ def read_fold(
     if not 1 <= fold <= len(folds):
         raise ValueError(f"{folder}: has folds 1 to {len(folds)}, and no fold {fold}.")
     chosen = folds[fold - 1]
-    return Parts(chosen.train, chosen.valid, chosen.test)
+    train, weights = _without_weights(chosen.train, how, folder)
+    valid, test = (
+        None if part is None else _without_weights(part, how, folder)[0]
+        for part in (chosen.valid, chosen.test)
+    )
+    return Parts(train, valid, test, weights)
+
+
+def _without_weights(
+    data: RankingData, how: Reading, path: Path
+) -> tuple[RankingData, dict[Any, float] | None]:
+    """Take the column of weights out of the features: the rest, and the weight of each query."""
+    if how.weight is None:
+        return data, None
+    names = data.feature_names or ()
+    if not names:
+        _refuse_columns(path, how)
+    if how.weight not in names:
+        raise ValueError(f"{path}: {absent(how.weight, names, '--weight-column')}")
+    place = names.index(how.weight)
+    column = data.X[:, place]
+    X = np.delete(data.X, place, axis=1)
+    if (fill := how.fill()) is not None:
+        X[np.isnan(X)] = fill
+    names = (*names[:place], *names[place + 1 :])
+    query, keys = group_rows(data.qid, len(data))
+    own = column[np.unique(query, return_index=True)[1]]  # of the first row of each
+    for wrong, what in (
+        (~(np.isfinite(column) & (column >= 0)), "is not a finite number, 0 or more"),
+        (column != own[query], "differs between its rows: give all rows of a query the same"),
+    ):
+        if wrong.any():
+            key, weight = data.qid[row := int(wrong.argmax())], column[row]
+            raise ValueError(f"{path}: the weight of query {key} ({weight:g}) {what}.")
+    weights = dict(zip(keys.tolist(), own.tolist(), strict=True))
+    return replace(data, X=X, feature_names=names), weights
+
+
+def _refuse_columns(path: Path, how: Reading) -> None:
+    """Refuse what is said of columns, where a file is LETOR."""
+    said = {"--drop": how.drop, "--separator": how.separator, "--weight-column": how.weight}
+    for option, value in said.items():
+        if value:
+            raise ValueError(f"{path}: is no table, so it has no columns for {option}.")
 
 
 def column_names(ranker: Ranker) -> tuple[str, ...]:
@@ -111,8 +179,7 @@ def read_for_model(path: Path, ranker: Ranker, how: Reading) -> RankingData:
     """Read a file with the columns that a model was fitted to, to score its rows.
 
     A table's columns are found by name, if the model knows names; labels are not looked at then,
-    and need not be there. In a LETOR file an index that
-    no row has is a feature that is 0 in all of them.
+    and need not be there.
     """
     names = column_names(ranker)
     data = read_file(path, how, names or None, labelled=not names)
@@ -120,17 +187,28 @@ def read_for_model(path: Path, ranker: Ranker, how: Reading) -> RankingData:
 
 
 def with_columns(data: RankingData, columns: int, path: Path) -> RankingData:
-    """Check the number of features against a model's; a LETOR file may lack the last ones."""
+    """Check the number of features against a model's.
+
+    A sparse LETOR file does not say how many it has: its rows may all be 0 in the last ones. A
+    dense one, by its reader's measure, and a table do.
+    """
     if data.n_features == columns:
         return data
+    there = f"{data.n_features:,} feature{'s' * (data.n_features != 1)}"
     if data.n_features > columns or data.feature_names is not None:
         raise ValueError(
-            f"{path}: has {data.n_features} features, but the model was fitted to {columns}: "
+            f"{path}: has {there}, but the model was fitted to {columns:,}: "
             "give data with the same columns as the training data had."
         )
-    lacking = columns - data.n_features
     if isinstance(data.X, np.ndarray):
-        return replace(data, X=np.pad(data.X, ((0, 0), (0, lacking))))
+        raise ValueError(
+            f"{path}: has {there}, but the model was fitted to {columns:,}, and the file is dense: "
+            "its rows name two thirds of them or more, so the others are missing and not 0. Give "
+            "the same features as the training data had. (If they are 0 in all rows, write the "
+            "last of them into one row, as index:0.)"
+        )
+    said = f"{path.name} has {there}, and the model {columns:,}"
+    note(f"{said}: the file is sparse, so the others are 0.")
     wider = data.X.copy()
     wider.resize(len(data), columns)
     return replace(data, X=wider)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,14 @@ from tierrank.__main__ import INTERRUPTED as INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+# What the readers of tables call arguments, as the commands have them.
+_SPELLED = {
+    r"\bseparator=('[^']+')": r"--separator \1",
+    r"\bdrop=\[('[^']*')\]": r"--drop \1",
+    r"\bname the column in drop\b": "leave the column out by --drop",
+    r"\(for (label|query|drop)\)": r"(for --\1)",
+}
 
 
 def explained(command: Callable[..., None]) -> Callable[..., None]:
@@ -69,7 +78,10 @@ def process_number() -> int:
 def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    said = str(error)
+    for argument, option in _SPELLED.items():
+        said = re.sub(argument, option, said)
+    return said
 
 
 def _as_note(message: Warning | str, *rest: Any, **more: Any) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
+
+STDIN = Path("-")
 
 _DATA = "Data"
 _MODEL = "Model"
@@ -46,6 +52,11 @@ Missing = Annotated[
                  help="What missing values become: keep (for boosted trees, or the step impute), "
                  "or a number."),
 ]  # fmt: skip
+Separator = Annotated[
+    str | None,
+    typer.Option(metavar="CHARACTER", rich_help_panel=_DATA, show_default="as the name says",
+                 help="What stands between two cells of a CSV file."),
+]  # fmt: skip
 ZeroBased = Annotated[
     bool,
     typer.Option("--zero-based", rich_help_panel=_DATA,
@@ -74,6 +85,10 @@ class Reading:
         "keep", or a number, as typed
     zero_based
         whether the indices of a LETOR file start at 0 for sure
+    separator
+        what stands between two cells of a CSV file, if it is not what the name says
+    weight
+        the column of a table that says how much a row's list counts, which is no feature
     """
 
     label: str = "label"
@@ -81,6 +96,8 @@ class Reading:
     drop: tuple[str, ...] = ()
     missing: str = "keep"
     zero_based: bool = False
+    separator: str | None = None
+    weight: str | None = None
 
     def fill(self) -> float | None:
         """What missing values become; None to keep them."""
@@ -98,3 +115,39 @@ def use_threads(threads: int | None) -> None:
         import torch
 
         torch.set_num_threads(threads)
+
+
+def named(file: Path) -> str:
+    """What results call a file."""
+    return "standard input" if file == STDIN else str(file)
+
+
+def rows_suffix(start: bytes) -> str:
+    """How the name of a file of rows or scores would end, by how it begins; LETOR's: not at all."""
+    if start.startswith(b"PAR1"):
+        return ".parquet"
+    lines = start.removeprefix(b"\xef\xbb\xbf").splitlines()
+    line = next((each for each in lines if each.strip() and not each.startswith(b"#")), b"")
+    try:
+        float(line.split()[0] if line else 0)
+        return ""
+    except ValueError:
+        if b"qid:" in line:
+            return ""
+    return ".tsv" if b"\t" in line and b"," not in line else ".csv"
+
+
+@contextmanager
+def on_disk(file: Path, suffix: Callable[[bytes], str] = rows_suffix) -> Iterator[Path]:
+    """The path to read from; standard input (-) is kept in a file for so long."""
+    if file != STDIN:
+        yield file
+        return
+    content = sys.stdin.buffer.read()
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"standard input{suffix(content[:4096])}")
+        path.write_bytes(content)
+        try:
+            yield path
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), "standard input")) from None

@@ -29,7 +29,7 @@ def predict(
         Path,
         typer.Argument(metavar="DATA", show_default=False,
                        help="LETOR or svmlight file, or a CSV or Parquet table, which needs no "
-                       "label column."),
+                       "label column; - for standard input."),
     ],
     out: Annotated[
         Path | None,
@@ -40,7 +40,9 @@ def predict(
     raw_csv: options.RawCsv = False,
     label: options.Label = "label",
     query: options.Query = "qid",
+    drop: options.Drop = None,
     missing: options.Missing = "keep",
+    separator: options.Separator = None,
     zero_based: options.ZeroBased = False,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
@@ -51,8 +53,9 @@ def predict(
 
     options.use_threads(threads)
     ranker = load_ranker(model)
-    how = options.Reading(label, query, (), missing, zero_based)
-    rows = read_for_model(data, ranker, how)
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
+    with options.on_disk(data) as file:
+        rows = read_for_model(file, ranker, how)
     scores = scores_of(ranker, rows)
     if out is None:
         for block in _lines(scores):

@@ -72,7 +72,14 @@ def train(
     label: options.Label = "label",
     query: options.Query = "qid",
     drop: options.Drop = None,
+    weight_column: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", rich_help_panel="Data", show_default=False,
+                     help="Column of a table that says how much a row's query counts in training, "
+                     "the same in all rows of the query. It is no feature."),
+    ] = None,
     missing: options.Missing = "keep",
+    separator: options.Separator = None,
     zero_based: options.ZeroBased = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -91,7 +98,9 @@ def train(
     Ctrl-C stops after the step at hand and leaves a model that can be used; --resume then goes on
     to the very model that an undisturbed run would have given, also after a crash.
     """
+    from tierrank import metrics
     from tierrank.cli.estimators import default_kind, make_ranker, parse_settings
+    from tierrank.cli.inputs import check_labels
     from tierrank.cli.model_folder import TrainingFolder
     from tierrank.cli.progress import FitDisplay
 
@@ -109,7 +118,9 @@ def train(
         seed=seed,
         threads=threads,
     )
-    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based)
+    how = options.Reading(
+        label, query, tuple(drop or ()), missing, zero_based, separator, weight_column
+    )
     if process_number() > 0:  # started by torchrun to help the first, which says and saves all
         if kind == "neural":
             _fit(ranker, _read(data, valid, valid_fraction, fold, kind, how, seed))
@@ -120,6 +131,7 @@ def train(
         stdout().print(f"{out} holds a finished model: there is nothing to go on with.")
         return
     parts = _read(data, valid, valid_fraction, fold, kind, how, seed)
+    check_labels(metrics.from_name(metric), parts.named())
     _describe(parts, ranker)
     if resume and not folder.has_checkpoint:
         note(f"{out} has no checkpoint to go on from: the training begins anew.")
@@ -181,7 +193,7 @@ def _read(
     if fraction is None:
         note(f"{share:.0%} of the queries are held out to know when to stop; --valid FILE gives "
              "others, --valid-fraction 0 learns from all.")  # fmt: skip
-    return Parts(kept, held_out)
+    return Parts(kept, held_out, weights=parts.weights)
 
 
 def _describe(parts: Parts, ranker: Ranker) -> None:
@@ -212,7 +224,14 @@ def _fit(ranker: Ranker, parts: Parts, **more: Any) -> bool:
     held_out = None if valid is None else (valid.X, valid.y, valid.qid)
     stopped = False
     try:
-        ranker.fit(train.X, train.y, qid=train.qid, eval_set=held_out, **more)
+        ranker.fit(
+            train.X,
+            train.y,
+            qid=train.qid,
+            weights=parts.list_weights(),
+            eval_set=held_out,
+            **more,
+        )
     except KeyboardInterrupt:
         stopped = True
     if train.feature_names is not None:
@@ -257,7 +276,8 @@ def _summarise(ranker: Ranker, parts: Parts, folder: TrainingFolder, seconds: fl
     history = ranker.history_
     console = stdout()
     console.print(table)
-    done = f"{history.steps[-1]:,} {history.unit}{'s' * (history.steps[-1] != 1)}"
+    steps = history.steps[-1] if history.steps else 0  # no split was possible, and that was said
+    done = f"{steps:,} {history.unit}{'s' * (steps != 1)}"
     kept = history.best_step is not None and _keeps_best(ranker)
     best = f", kept as of {history.unit} {history.best_step:,}" if kept else ""
     console.print(f"{done}{best}; {duration(seconds)}", markup=False)

@@ -1,4 +1,10 @@
-"""Files of text, plain or compressed, whole in memory; written beside and renamed."""
+"""Files of text, plain or compressed, whole in memory; written beside and renamed.
+
+A few bytes can stand for any number of them, so what a compressed file expands to has a limit:
+half a GiB is always allowed, and beyond that `MAX_EXPANSION` times the size of the file. LETOR's
+text takes 5 to 20 times less room when compressed, 110 to 290 times where only 1 feature in 500 is
+not 0 (measured with gzip and xz); a file made to fill the memory 1,000 times (gzip), and up.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +14,28 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, ParamSpec, TypeVar, cast
 
 from tierrank.storage import writing_beside
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 SUFFIXES = (".gz", ".xz", ".bz2")
 
-_DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.decompress,
-    ".xz": lzma.decompress,
-    ".bz2": bz2.decompress,
+ALWAYS_ALLOWED = 1 << 29  # bytes that any compressed file may expand to
+MAX_EXPANSION = 200.0  # times its size, beyond that
+
+_OPEN: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
+    ".gz": cast(Callable[[IO[bytes]], IO[bytes]], gzip.open),
+    ".xz": cast(Callable[[IO[bytes]], IO[bytes]], lzma.open),
+    ".bz2": cast(Callable[[IO[bytes]], IO[bytes]], bz2.open),
 }
+_BLOCK = 1 << 24  # bytes that are expanded at once
+_max_expansion = ContextVar("max_expansion", default=MAX_EXPANSION)
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
 
 
@@ -61,24 +77,74 @@ def without_compression(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
 
 
+def expands(reader: Callable[P, R]) -> Callable[P, R]:
+    """Give effect to a reader's argument `max_expansion`, in all files that it reads."""
+
+    @wraps(reader)
+    def read(*arguments: P.args, **options: P.kwargs) -> R:
+        times: Any = options.get("max_expansion")
+        if times is None:
+            return reader(*arguments, **options)
+        if not times > 0:  # NaN neither
+            raise ValueError(f"max_expansion is a number of times, above 0, not {times!r}.")
+        token = _max_expansion.set(float(times))
+        try:
+            return reader(*arguments, **options)
+        finally:
+            _max_expansion.reset(token)
+
+    return read
+
+
+def check_expansion(
+    path: Path, expanded: int, error_class: type[DataFileError] = DataFileError
+) -> None:
+    """Refuse a file that expands to too many bytes for its size."""
+    most, size = _max_expansion.get(), path.stat().st_size
+    if expanded > max(ALWAYS_ALLOWED, most * size):
+        raise error_class(
+            path,
+            None,
+            f"expands to more than {expanded >> 20:,} MiB, over {most:g} times the {size:,} bytes "
+            "that it has, as files do that are made to fill the memory. If it is to be trusted, "
+            "unpack it first, or pass a larger max_expansion= to the reader.",
+        )
+
+
 def read_bytes(path: Path, error_class: type[DataFileError] = DataFileError) -> bytes:
     """All of a file, decompressed if its name ends in .gz, .xz or .bz2."""
-    raw = path.read_bytes()
     suffix = path.suffix.lower()
-    if suffix in _DECOMPRESS:
-        try:
-            return _DECOMPRESS[suffix](raw)
-        except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
-            raise error_class(
-                path,
-                None,
-                f"cannot be decompressed as {suffix} ({str(error).rstrip('.')}): it is cut short, "
-                "damaged, or has the wrong suffix. Fetch it again, or rename it.",
-            ) from error
+    if suffix in _OPEN:
+        with path.open("rb") as packed:
+            return _expanded(packed, path, suffix, error_class)
+    raw = path.read_bytes()
     for magic, kind in _MAGIC.items():
         if raw.startswith(magic):
             raise error_class(path, 1, f"is compressed: give its name the suffix {kind}.")
     return raw
+
+
+def _expanded(
+    packed: IO[bytes], path: Path, suffix: str, error_class: type[DataFileError]
+) -> bytes:
+    blocks: list[bytes] = []
+    size = 0
+    try:
+        with _OPEN[suffix](packed) as file:
+            while block := file.read(_BLOCK):
+                blocks.append(block)
+                size += len(block)
+                check_expansion(path, size, error_class)
+    except DataFileError:
+        raise
+    except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+        raise error_class(
+            path,
+            None,
+            f"cannot be decompressed as {suffix} ({str(error).rstrip('.')}): it is cut short, "
+            "damaged, or has the wrong suffix. Fetch it again, or rename it.",
+        ) from error
+    return b"".join(blocks)
 
 
 @contextmanager

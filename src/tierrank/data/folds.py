@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tierrank.data.files import DataFileError
+from tierrank.data.files import DataFileError, expands
 from tierrank.data.fold_files import N_PARTS, fold_folders, numbered_parts, train_valid_test
 from tierrank.data.letor import read_letor_files
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.reading import is_table
 from tierrank.data.tables import read_table
+from tierrank.tiers.grouping import group_rows
 
 Read = Callable[[Sequence[Path]], list[RankingData]]
 
@@ -74,6 +75,8 @@ def read_folds(
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     missing: Missing = "keep",
+    separator: str | None = None,
+    max_expansion: float | None = None,
 ) -> list[Fold]:
     """Find the folds in a folder.
 
@@ -97,7 +100,7 @@ def read_folds(
     ----------
     folder
         where to look
-    label, query, features, drop, missing
+    label, query, features, drop, missing, separator, max_expansion
         as in `read`
 
     Returns
@@ -119,8 +122,10 @@ def read_folds(
     if not folder.is_dir():
         raise DataFileError(folder, None, "is not a folder: give the one that holds the folds.")
     read = partial(
-        _read_together, label=label, query=query, features=features, drop=drop, missing=missing
-    )
+        _read_together, label=label, query=query, features=features, drop=drop, missing=missing,
+        separator=separator,
+        max_expansion=max_expansion,
+    )  # fmt: skip
     inner = fold_folders(folder)
     if inner:
         return [_fold_of_files(path, train_valid_test(path), read) for path in inner]
@@ -151,7 +156,7 @@ class _Parts:
     @cached_property
     def _data(self) -> list[RankingData]:
         data = self._read(self._paths)
-        keys = _one_kind([np.array(list(dict.fromkeys(part.qid.tolist()))) for part in data])
+        keys = _one_kind([group_rows(part.qid, len(part))[1] for part in data])
         first: dict[Any, int] = {}
         for i, part in enumerate(keys):
             for key in part.tolist():
@@ -190,6 +195,7 @@ def _one_kind(qids: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
     return [np.array([str(key) for key in qid.tolist()], dtype=object) for qid in qids]
 
 
+@expands
 def _read_together(
     paths: Sequence[Path],
     label: str,
@@ -197,11 +203,13 @@ def _read_together(
     features: Sequence[str] | None,
     drop: Sequence[str],
     missing: Missing,
+    separator: str | None,
+    max_expansion: float | None,
 ) -> list[RankingData]:
     tables = [path for path in paths if is_table(path)]
     if not tables:
-        if features is not None or drop:
-            what = "columns have names in tables alone: leave out features and drop."
+        if features is not None or drop or separator is not None:
+            what = "columns have names in tables alone: leave out features, drop and separator."
             raise DataFileError(paths[0], None, what)
         return read_letor_files(paths, missing=fill_value(missing))
     if len(tables) < len(paths):
@@ -209,7 +217,15 @@ def _read_together(
         what = f"is no table, but {tables[0].name} is: give files of one kind."
         raise DataFileError(other, None, what)
     data = [
-        read_table(path, label=label, query=query, features=features, drop=drop, missing=missing)
+        read_table(
+            path,
+            label=label,
+            query=query,
+            features=features,
+            drop=drop,
+            missing=missing,
+            separator=separator,
+        )
         for path in paths
     ]
     return [_like(data[0], other, path, paths[0]) for other, path in zip(data, paths, strict=True)]

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from tierrank.data.files import DataFileError, without_compression
+from tierrank.data.files import DataFileError, expands, without_compression
 from tierrank.data.letor import read_letor
 from tierrank.data.letor.reader import OneBased
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
@@ -18,6 +18,7 @@ Format = Literal["auto", "letor"] | TableFormat
 FORMATS = ("auto", "letor", "csv", "tsv", "parquet")
 
 
+@expands
 def read(
     path: str | PathLike[str],
     *,
@@ -27,8 +28,10 @@ def read(
     features: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     missing: Missing = "keep",
+    separator: str | None = None,
     n_features: int | None = None,
     one_based: OneBased = "auto",
+    max_expansion: float | None = None,
 ) -> RankingData:
     """Read a file of ranking data, in whatever format its name says.
 
@@ -46,11 +49,15 @@ def read(
         has none
     missing
         what a missing value becomes: "keep" for NaN, or a number
+    separator
+        what stands between two cells of a CSV file; without it, as the name says
     n_features
         the number of columns of `X`; a table must have as many, and in a LETOR file those that
         no row names are 0
     one_based
         whether the indices of a LETOR file start at 1
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Raises
     ------
@@ -81,14 +88,14 @@ def read(
     if table is not None or (format == "auto" and is_table(path)):
         data = read_table(
             path, label=label, query=query, features=features, drop=drop, missing=missing,
-            format=table,
+            separator=separator, format=table,
         )  # fmt: skip
         if n_features is not None and data.n_features != n_features:
             what = f"has {data.n_features} feature columns, but should have {n_features}: {_NAMES}"
             raise DataFileError(path, None, what)
         return data
-    if features is not None or drop:
-        what = "columns have names in tables alone: leave out features and drop."
+    if features is not None or drop or separator is not None:
+        what = "columns have names in tables alone: leave out features, drop and separator."
         raise DataFileError(path, None, what)
     return read_letor(path, n_features=n_features, one_based=one_based, missing=fill_value(missing))
 

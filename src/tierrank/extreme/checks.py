@@ -38,10 +38,7 @@ def checked_rates(
         raise ValueError(f'optimiser is "adam" or "adagrad", not {ranker.optimiser!r}')
     if ranker.updates not in ("auto", "exact", "lazy"):
         raise ValueError(f'updates is "auto", "exact" or "lazy", not {ranker.updates!r}')
-    for name in ("input_dropout", "hidden_dropout", "validation"):
-        check_size(name, getattr(ranker, name), zero=True)
-        if getattr(ranker, name) >= 1:
-            raise ValueError(f"{name} is a share below 1, not {getattr(ranker, name)!r}")
+    check_shares(ranker)
     if ranker.sampler not in SAMPLERS:
         raise ValueError(f"sampler is one of {', '.join(SAMPLERS)}, not {ranker.sampler!r}")
     widths(ranker.hidden)
@@ -70,6 +67,14 @@ def checked_rates(
                 f"{ours[0]} and {ours[1]}"
             )
     return [float(rate) for rate in rates]
+
+
+def check_shares(ranker: ExtremeRanker) -> None:
+    """Refuse a dropout or a part for validation that is no share."""
+    for name in ("input_dropout", "hidden_dropout", "validation"):
+        check_size(name, getattr(ranker, name), zero=True)
+        if getattr(ranker, name) >= 1:
+            raise ValueError(f"{name} is a share below 1, not {getattr(ranker, name)!r}")
 
 
 def validation_set(eval_set: Any) -> MultiLabelData:

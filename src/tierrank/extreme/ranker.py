@@ -25,13 +25,13 @@ from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.checkpoint import digest
 from tierrank.training.devices import device_for
-from tierrank.training.settings import Accelerator, check_count, seed_from
+from tierrank.training.settings import Accelerator, Learned, check_count, seed_from
 
 Array = np.ndarray[Any, Any]
 Updates = Literal["auto", "exact", "lazy"]
 
 
-class ExtremeRanker(BaseEstimator):  # type: ignore[misc]
+class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     """Ranks all labels for a row by a perceptron on sparse features.
 
     Each row says that its labels stand above all the others. The defaults are those of section 4.2

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from tierrank.extreme.checks import check_shares
 from tierrank.storage import Arrays
 from tierrank.training import History
 from tierrank.training.settings import check_count, check_size
@@ -37,6 +38,7 @@ def state_of(ranker: ExtremeRanker, params: dict[str, Any]) -> tuple[dict[str, A
 
 def restore(ranker: ExtremeRanker, info: dict[str, Any], tensors: Arrays) -> None:
     """Take on what was learned; raise a ValueError if it does not hold together."""
+    check_shares(ranker)
     for name in ("n_features_in", "n_labels", "n_rows", "networks"):
         check_count(name, info[name])
     if info["networks"] > len(tensors):  # before a million networks are made

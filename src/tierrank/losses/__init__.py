@@ -19,6 +19,7 @@ from tierrank.losses.modules import (
     PMOPFD,
     PMOPMH,
     AttRank,
+    CoxDiscrete,
     Davidson,
     ListMLE,
     ListNet,
@@ -38,6 +39,7 @@ from tierrank.losses.modules import (
     from_name,
 )
 from tierrank.losses.ordered_partition import (
+    cox_discrete,
     pmop_exact,
     pmop_fd,
     pmop_gibbs,
@@ -53,6 +55,7 @@ __all__ = [
     "PMOPFD",
     "PMOPMH",
     "AttRank",
+    "CoxDiscrete",
     "Davidson",
     "ListMLE",
     "ListNet",
@@ -70,6 +73,7 @@ __all__ = [
     "RankSVM",
     "RaoKupper",
     "att_rank",
+    "cox_discrete",
     "davidson",
     "find",
     "from_name",

@@ -9,8 +9,9 @@ from tierrank.losses.registry import find
 
 # Minus a log-likelihood of what a list shows: the inverse information is a covariance.
 LIKELIHOODS = frozenset(
-    {"pl-partition", "pl-topk", "listmle", "pl-lb", "pl-efron", "pmop-fd", "pmop-exact"}
-)
+    {"pl-partition", "pl-topk", "listmle", "pl-lb", "pl-efron", "cox-discrete", "pmop-fd",
+     "pmop-exact"}
+)  # fmt: skip
 
 # autograd has their gradients, and refuses second derivatives or gets them wrong
 ONCE_DIFFERENTIABLE = (

@@ -18,6 +18,7 @@ from tierrank.losses import (
 )
 from tierrank.losses.reduction import Reduction
 from tierrank.losses.registry import add_module, find
+from tierrank.plackett_luce.inputs import Scores
 from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
 
@@ -59,7 +60,9 @@ class Objective(nn.Module):
     def forward(self, scores: Any, tiers: Tiers, weights: Any = None) -> Any:
         """The loss; scores, tiers and weights as the function takes them."""
         if isinstance(self.options.get("generator"), int):  # one for all calls, where they are
-            self.options["generator"] = as_generator(self.options["generator"], tiers.device)
+            self.options["generator"] = as_generator(
+                self.options["generator"], Scores(scores).values.device
+            )
         return type(self).function(
             scores, tiers, **self.options, weights=weights, reduction=self.reduction
         )
@@ -184,6 +187,12 @@ class Davidson(_PairedTies):
 
     def __init__(self, beta: float = 0.0, *, reduction: Reduction = "mean") -> None:
         super().__init__(beta, reduction)
+
+
+class CoxDiscrete(Objective):
+    """`cox_discrete` as a module."""
+
+    function = staticmethod(ordered_partition.cox_discrete)
 
 
 class PMOPFD(Objective):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
-from tierrank.plackett_luce.inputs import Scores, list_weights
+from tierrank.plackett_luce.inputs import Scores, can_look, list_weights
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -29,7 +28,7 @@ def reduce(losses: Tensor, weights: Any, reduction: Reduction) -> Tensor:
     if reduction == "sum":
         return weighted.sum()
     if reduction == "mean":
-        if not torch.compiler.is_compiling() and not total > 0:
+        if (isinstance(total, int) or can_look()) and not total > 0:
             raise ValueError("there is no mean over no lists, or over lists that all weigh 0")
         return weighted.sum() / total
     raise ValueError(f'reduction is "mean", "sum" or "none", not {reduction!r}')

@@ -18,7 +18,7 @@ from tierrank.tiers.arrays import (
     stable_order,
     to_numpy,
 )
-from tierrank.tiers.grouping import checked_lengths, group_rows
+from tierrank.tiers.grouping import as_keys, checked_lengths, group_rows
 
 FloatArray = npt.NDArray[np.float64]
 Gain = Literal["exp2", "linear"] | Callable[[FloatArray], Any]
@@ -80,7 +80,7 @@ def read_lists(scores: Any, labels: Any, qid: Any, lengths: Any) -> Lists:
         )
     if qid is None:
         return Lists(score, label, np.array([0, rows]), None)
-    list_of_row, keys = group_rows(to_numpy(qid, "qid"), rows)
+    list_of_row, keys = group_rows(as_keys(qid), rows)
     borders = offsets(np.bincount(list_of_row, minlength=len(keys)))
     order = stable_order(list_of_row, len(keys))
     if order is None:

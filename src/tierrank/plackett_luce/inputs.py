@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank.plackett_luce import transforms
+
 
 class Scores:
     """The caller's scores as a torch tensor of float32 or float64, and the way back."""
@@ -26,6 +28,11 @@ class Scores:
     def same_kind(self, result: Tensor) -> Any:
         """The result as torch or numpy, as the scores came."""
         return result if self.is_torch else result.detach().numpy()
+
+
+def can_look() -> bool:
+    """Whether tensors have values to look at: not while they are compiled or transformed."""
+    return not (torch.compiler.is_compiling() or transforms.active())
 
 
 def check_finite(values: Tensor, items: Tensor | None = None) -> None:
@@ -50,7 +57,7 @@ def list_weights(weights: Any, like: Tensor) -> Tensor:
     values = Scores(weights).values.to(like)
     if values.shape != like.shape:
         raise ValueError(f"{len(like)} lists need as many weights, not {list(values.shape)}")
-    if not torch.compiler.is_compiling() and not ((values >= 0) & values.isfinite()).all():
+    if can_look() and not ((values >= 0) & values.isfinite()).all():
         raise ValueError("weights of lists must be finite and not negative")
     return values
 

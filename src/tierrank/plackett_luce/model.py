@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank.plackett_luce import transforms
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores, check_finite
 from tierrank.plackett_luce.tier_weights import upper_tier_weights
@@ -65,6 +66,8 @@ def log_prob(scores: Any, tiers: Tiers, *, tier_weights: Any = None) -> Any:
     """
     given = Scores(scores)
     values = given.values
+    if given.is_torch and transforms.active():
+        return transforms.through(lambda w: log_prob(w, tiers, tier_weights=tier_weights), values)
     differentiated = torch.is_grad_enabled() and values.requires_grad
     lists = FlatLists(values, tiers)
     weights = upper_tier_weights(tier_weights, tiers, lists.own)
@@ -96,6 +99,8 @@ def log_prob_above(scores: Any, above: Any, below: Any) -> Any:
     """
     given = Scores(scores)
     values = given.values
+    if given.is_torch and transforms.active():
+        return transforms.through(lambda w: log_prob_above(w, above, below), values)
     if values.dim() == 0:
         raise ValueError("scores are [..., items], not a single number")
     a, b = (_indices(part, values.shape[-1], values.device) for part in (above, below))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from torch import Tensor
 
@@ -21,6 +23,7 @@ class ScoredLists:
     """
 
     def __init__(self, values: Tensor, tiers: Tiers) -> None:
+        check_is_tiers(tiers)
         if values.device != tiers.device:
             raise ValueError(
                 f"the scores are on {values.device} and the tiers on {tiers.device}: "
@@ -44,6 +47,16 @@ class ScoredLists:
         item = "" if names is None else f" (item {names[index[-1]]!r})"
         value = float(self.values.detach()[tuple(index)])
         return ValueError(f"scores must be finite, but scores{index}{item}{where} is {value}")
+
+
+def check_is_tiers(tiers: Any) -> None:
+    """Refuse labels, or anything else, where tiers belong."""
+    if not isinstance(tiers, Tiers):
+        raise ValueError(
+            f"tiers must be a Tiers, not {type(tiers).__name__}. From labels, write "
+            "tr.Tiers.from_labels(labels, qid=…), or lengths=…; from padded 2-D labels, "
+            "tr.Tiers.from_labels(labels, mask=…)."
+        )
 
 
 def _has_own_scores(values: Tensor, tiers: Tiers) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -15,11 +15,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tierrank import losses, metrics
 from tierrank.losses.modules import Objective
 from tierrank.ranking.features import Steps, steps_from
+from tierrank.ranking.features.base import check_finite
 from tierrank.ranking.inputs import (
+    THEIR_FIT_WORDS,
+    THEIR_WORDS,
     Array,
     TrainingRows,
     checked_weights,
     list_keys,
+    no_lists,
     row_queries,
     split_query_column,
     validation_set,
@@ -28,9 +32,10 @@ from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.checkpoint import digest
+from tierrank.training.settings import Learned
 
 
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     """A model that scores rows by their features, fitted to the tiers of each list.
 
     A subclass gives `_learn`, `_scores`, `_to_state` and `_from_state`, and a constructor with at
@@ -49,6 +54,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     allows_missing: ClassVar[bool] = False
     scores_lists: bool = False  # whether a row's score depends on the other rows of its list
 
+    # scikit-learn's tools hand qid on where a ranker has use for it (docs/scikit-learn.md)
+    __metadata_request__fit: ClassVar = {"qid": True}
+    __metadata_request__predict: ClassVar = {"qid": True}
+    # (a Pipeline's score always has a sample_weight to hand on, be it None)
+    __metadata_request__score: ClassVar = {"qid": True, "sample_weight": None}
+
     objective: str
     objective_params: dict[str, Any] | None
     features: Any
@@ -57,6 +68,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     random_state: int | None
     history_: History
     steps_: Steps
+
+    def __new__(cls, *_: Any, **words: Any) -> Self:
+        """Answer the words of LightGBM and XGBoost, which `__init__` does not know, with ours."""
+        for word in words.keys() & THEIR_WORDS.keys():
+            ours = THEIR_WORDS[word]
+            value = f"={{{word!r}: {words[word]!r}}}" if ours == "library_params" else ""
+            if ours in cls._get_param_names():
+                raise TypeError(f"{cls.__name__} has no argument {word!r}: write {ours}{value}")
+        ranker: Self = super().__new__(cls)
+        return ranker
 
     # -- what subclasses give ---------------------------------------------------------------
 
@@ -96,6 +117,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 20.0,
         watch: Watch | None = None,
+        **others: Never,  # so that type checkers refuse them too
     ) -> Self:
         """Learn from labelled rows.
 
@@ -108,12 +130,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         qid
             [rows] the list of each row, in any order; numbers or strings
         group
-            [lists] sizes of lists of consecutive rows, as LightGBM has them. Without qid, group
-            and `query_column`, all rows are one list.
+            [lists] sizes of lists of consecutive rows, as LightGBM has them; ``[len(X)]`` if all
+            rows are one list. One of qid, group and the constructor's `query_column` is needed.
         weights
             [lists] how much each list counts, in order of first appearance
         eval_set
-            (X, y, qid) to stop by, or a list with one such tuple
+            (X, y, qid) to stop by, or a list with one such tuple; with `query_column`, (X, y)
         checkpoint
             a folder to keep the state in, now and then and on Ctrl-C. If there is a state of this
             very fit, it goes on from there, to the same result as without the stop.
@@ -121,17 +143,24 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             seconds between two states that are kept
         watch
             called after every step with a `tierrank.training.Progress`
+        others
+            none: they are refused, and the words of LightGBM and XGBoost answered with ours
         """
+        if word := next(iter(others), None):
+            ours = f": write {THEIR_FIT_WORDS[word]}" if word in THEIR_FIT_WORDS else ""
+            raise TypeError(f"{type(self).__name__}.fit has no argument {word!r}{ours}")
         if y is None:
             name = type(self).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
         if hasattr(self, "history_"):
             del self.history_  # a fit that fails does not leave half of another one
-        rows, lists = self._read(X, qid, group, y=y)
+        rows, lists = self._read(X, qid, group, "fit(X, y, qid=qid)", y=y)
         given = validation_set(eval_set)
         held_out = None
         if given is not None:
-            held_out = self._read(given[0], given[2], None, y=given[1], reset=False)
+            valid_X, valid_y, valid_qid = given
+            call = "eval_set=[(X, y, qid)]"
+            held_out = self._read(valid_X, valid_qid, None, call, y=valid_y, reset=False)
         identity: dict[str, Any] = {}
         if checkpoint is not None:
             identity = {
@@ -147,6 +176,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "there is nothing to learn: every list has one label only. Is y right, and qid?"
             )
+        if valid is not None:  # labels that the metric refuses are better refused now
+            self._metric_on(valid)(np.zeros(len(valid.y)))
         kept = Checkpoint(checkpoint, identity, every=checkpoint_every)
         self._learn(train, valid, kept, watch)
         return self
@@ -159,18 +190,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         X
             [rows, features], as in `fit`
         qid, group
-            as in `fit`; needed only if a score depends on the rest of its list (`QueryScale`,
-            attention)
+            as in `fit`; needed if a score depends on the rest of its list (`QueryScale`,
+            attention), and of no use elsewhere
         """
         check_is_fitted(self)
-        (X, _), lists = self._read(X, qid, group, reset=False)
+        by_list = self.scores_lists or self.steps_.needs_qid
+        call = "predict(X, qid=qid)" if by_list else None
+        (X, _), lists = self._read(X, qid, group, call, reset=False)
         queries = row_queries(X.shape[0], *lists)
         return self._scores(self.steps_.transform(X, queries), queries)
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
-        """The mean of `metric` over the lists (see `tierrank.metrics`)."""
+        """The mean of `metric` over the lists (see `tierrank.metrics`), given as in `fit`."""
         if qid is None and group is None:
             qid = split_query_column(X, self.query_column)[1]
+            if qid is None:
+                raise no_lists("score(X, y, qid=qid)")
         scores = self.predict(X, qid=qid, group=group)
         return float(self._metric()(scores, np.asarray(y), qid=qid, lengths=group))
 
@@ -214,16 +249,25 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # -- the rest ---------------------------------------------------------------------------
 
     def _read(
-        self, X: Any, qid: Any, group: Any, *, y: Any = None, reset: bool = True
+        self,
+        X: Any,
+        qid: Any,
+        group: Any,
+        call: str | None,
+        *,
+        y: Any = None,
+        reset: bool = True,
     ) -> tuple[tuple[Any, Any], tuple[Any, Array | None]]:
-        """Check X and y, and give them with (qid, lengths)."""
+        """Check X and y, and give them with (qid, lengths); `call` shows how, where it must be."""
         X, column = split_query_column(X, self.query_column)
-        if column is not None and qid is None and group is None:
+        if qid is None and group is None:
             qid = column
+            if qid is None and call is not None:
+                raise no_lists(call)
         options: dict[str, Any] = {
             "accept_sparse": "csr",
             "dtype": [np.float64, np.float32],
-            "ensure_all_finite": "allow-nan" if self._takes_missing() else True,
+            "ensure_all_finite": False,  # check_finite says where, and what to do
             "reset": reset,
         }
         if y is None:
@@ -233,6 +277,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 self, X, y, y_numeric=True, ensure_min_samples=2 if reset else 1, **options
             )
             y = np.asarray(y, dtype=np.float64)
+        check_finite(X, allow_nan=self._takes_missing())
         return (X, y), list_keys(X.shape[0], qid, group)
 
     def _takes_missing(self) -> bool:

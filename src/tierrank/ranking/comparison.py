@@ -145,6 +145,10 @@ def compare(
     wanted = list(metrics)
     running = dict(rankers)
     for fold in folds:
+        if fold.test is None:
+            raise ValueError(f"{fold.name} has no test part to compare by.")
+        for metric in wanted:  # labels that it refuses are better refused before the fits
+            metric(np.zeros(len(fold.test)), fold.test.y, qid=fold.test.qid)
         for name in list(running):
             watch = starting(name, fold.name) if starting else None
             result = _one_fold(name, clone(running[name]), fold, wanted, watch)
@@ -157,8 +161,7 @@ def _one_fold(
     name: str, ranker: Ranker, fold: Parts, metrics: list[Metric], watch: Watch | None
 ) -> FoldResult:
     train, valid, test = fold.train, fold.valid, fold.test
-    if test is None:
-        raise ValueError(f"{fold.name} has no test part to compare by.")
+    assert test is not None
     begin = time.perf_counter()
     try:
         ranker.fit(

@@ -9,9 +9,39 @@ from typing import Any
 import numpy as np
 
 from tierrank.tiers import Tiers
-from tierrank.tiers.grouping import checked_lengths
+from tierrank.tiers.grouping import as_keys, checked_lengths
 
 Array = np.ndarray[Any, Any]
+
+THEIR_WORDS = {
+    "n_estimators": "trees", "num_iterations": "trees", "num_boost_round": "trees",
+    "num_trees": "trees", "iterations": "trees", "eta": "learning_rate",
+    "num_leaves": "leaves", "max_leaves": "leaves", "max_depth": "depth",
+    "min_child_samples": "min_rows_per_leaf", "min_data_in_leaf": "min_rows_per_leaf",
+    "min_child_weight": "min_hessian_per_leaf", "min_sum_hessian_in_leaf": "min_hessian_per_leaf",
+    "reg_lambda": "l2", "lambda_l2": "l2", "l2_leaf_reg": "l2",
+    "subsample": "row_fraction", "bagging_fraction": "row_fraction",
+    "colsample_bytree": "feature_fraction", "max_bin": "bins",
+    "early_stopping_rounds": "patience", "early_stopping_round": "patience",
+    "eval_metric": "metric", "n_jobs": "threads", "num_threads": "threads", "nthread": "threads",
+    "seed": "random_state",
+    "reg_alpha": "library_params", "lambda_l1": "library_params", "gamma": "library_params",
+    "min_split_gain": "library_params", "min_gain_to_split": "library_params",
+}  # fmt: skip
+"""What LightGBM, XGBoost and CatBoost call the arguments of our rankers."""
+
+THEIR_FIT_WORDS = {
+    "sample_weight": "weights, one a list, in order of first appearance",
+    "eval_group": "eval_set=[(X, y, qid)]",
+    "eval_qid": "eval_set=[(X, y, qid)]",
+    "groups": "qid, one a row, or group, one size a list",
+    "eval_metric": "the constructor's metric",
+    "eval_at": "the constructor's metric, as in metric='ndcg@5'",
+    "early_stopping_rounds": "the constructor's patience",
+    "callbacks": "watch, which is called after every step",
+    "verbose": "watch, which is called after every step",
+}
+"""What they call the arguments of `fit`, and what to write."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +83,13 @@ def split_query_column(X: Any, column: str | int | None) -> tuple[Any, Any]:
             raise ValueError(f"X has no column {column!r}, which query_column names")
         rest = X.drop(columns=column) if hasattr(X, "iloc") else X.drop(column)
         return rest, np.asarray(X[column])
+    width = np.shape(X)[-1]
+    whole = isinstance(column, int | np.integer) and not isinstance(column, bool)
+    if not whole or not -width <= column < width:
+        raise ValueError(
+            f"query_column is {column!r}: give the name of a column of X, or its number, 0 to "
+            f"{width - 1}"
+        )
     if hasattr(X, "columns"):
         return split_query_column(X, list(X.columns)[column])
     if hasattr(X, "tocsc"):
@@ -74,9 +111,15 @@ def list_keys(rows: int, qid: Any, group: Any) -> tuple[Any, Array | None]:
     if qid is not None and group is not None:
         raise ValueError("give qid (one a row) or group (one size a list), not both")
     if group is not None:
-        return None, checked_lengths(np.asarray(group), rows, "rows of X")
+        try:
+            return None, checked_lengths(np.asarray(group), rows, "rows of X")
+        except ValueError as error:
+            raise ValueError(
+                f"group: {error} (Cross-validation cuts data by row, which sizes of lists do not "
+                "survive: give it qid, one a row.)"
+            ) from None
     if qid is not None:
-        values = np.asarray(qid)
+        values = as_keys(qid)
         if values.shape != (rows,):
             raise ValueError(
                 f"qid has shape {list(values.shape)}, but X has {rows} rows: give one a row. "
@@ -86,10 +129,22 @@ def list_keys(rows: int, qid: Any, group: Any) -> tuple[Any, Array | None]:
     return None, None
 
 
+def no_lists(call: str) -> ValueError:
+    """What to say of a call that leaves open which rows form a list: all of them hardly do."""
+    sizes = ", or group=[…] for lists of consecutive rows ([len(X)] if all are one list)"
+    return ValueError(
+        f"which rows form a list? Write {call}, where qid has the list of each row"
+        f"{sizes if '=qid' in call else ''}; or name a column of X that says it by the "
+        "constructor's query_column. Through cross_val_score, GridSearchCV and pipelines, qid "
+        "comes by sklearn.set_config(enable_metadata_routing=True) and params={'qid': qid} or "
+        "qid=qid: see docs/scikit-learn.md."
+    )
+
+
 def row_queries(rows: int, qid: Any, lengths: Array | None) -> Array:
     """[rows] a query of each row, whichever way the lists were given; all 0 if they were not."""
     if qid is not None:
-        return np.asarray(qid)
+        return as_keys(qid)
     if lengths is not None:
         return np.repeat(np.arange(len(lengths)), lengths)
     return np.zeros(rows, dtype=np.int64)

@@ -81,7 +81,7 @@ def worth_table(
 def summary_lines(page: AggregationPage, parameters: Sequence[Parameter] = ()) -> list[str]:
     """What was fitted and how it went, for below the table."""
     data, fit = page.connectivity, page.convergence
-    lists = f"{_count(data.lists, 'list')}, {data.distinct_lists:,} different"
+    lists = f"{_count(data.lists, data.seen[:-1])}, {data.distinct_lists:,} different"
     if data.total_weight != data.lists:
         lists += f", of weight {data.total_weight:g}"
     if data.lists_without_information:

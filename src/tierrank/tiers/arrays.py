@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,8 @@ from torch import Tensor
 
 IntArray = npt.NDArray[np.int64]
 AnyArray = npt.NDArray[Any]
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 class Parts(NamedTuple):
@@ -26,6 +30,25 @@ class Parts(NamedTuple):
     keys: AnyArray | None = None
     labels: AnyArray | None = None
     device: torch.device = torch.device("cpu")
+
+
+def outside_graphs(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Keep `torch.compile` out of a function: its result depends on values in every step.
+
+    `torch.compiler.disable` alone would do it, but imports torch._dynamo, which takes seconds.
+    """
+
+    @wraps(function)
+    def outside(*args: Given.args, **options: Given.kwargs) -> Result:
+        if torch.compiler.is_compiling():
+            apart = torch.compiler.disable(function)
+            return cast(Result, apart(*args, **options))
+        return function(*args, **options)
+
+    # what `disable` sets: with fullgraph=True, the error then gives our reason
+    reason = "tiers depend on values, which a graph has not: build them before, and pass them in"
+    outside.__dict__.update(_torchdynamo_disable=True, _torchdynamo_disable_msg=reason)
+    return outside
 
 
 def to_numpy(values: Any, what: str) -> AnyArray:

@@ -54,6 +54,7 @@ def read_catalogue(items: Any) -> Catalogue | None:
             f"items[{twice}] and items[{numbers[names[twice]]}] are both {preview(names[twice])}: "
             "give each item once."
         )
+    _refuse_missing(names)
     return Catalogue(len(names), tuple(names))
 
 
@@ -98,7 +99,7 @@ def encode(
             f"{type(names[at]).__name__} is not hashable. Use numbers or strings as names, and a "
             "tuple or a set for a tie."
         ) from None
-    _refuse_nan(names, codes, borders, stated)
+    _refuse_missing(stated.names or (), codes, borders)
     _refuse_unknown(codes < 0, names, borders, stated)
     return codes, stated
 
@@ -185,17 +186,33 @@ def _refuse_unknown(
     )
 
 
-def _refuse_nan(names: list[Any], codes: IntArray, borders: IntArray, stated: Catalogue) -> None:
-    """A NaN is a missing value, not a name: it is not even equal to itself."""
-    floats = tuple(
-        t for t in set(map(type, stated.names or ())) if issubclass(t, float | np.floating)
-    )
-    if floats:
-        for code, name in enumerate(stated.names or ()):
-            if isinstance(name, floats) and name != name:
-                at = int(np.argmax(codes == code))
-                where = f"list {_list_at(borders, at)}" if (codes == code).any() else "items"
-                raise ValueError(f"{where}: NaN cannot be the name of an item: leave it out.")
+def is_missing(name: object) -> bool:
+    """Whether it stands for no value: None, NaN of any type, NaT, pandas' NA; or has one in it."""
+    if isinstance(name, str | int):
+        return False
+    if isinstance(name, tuple | frozenset):
+        return any(map(is_missing, name))
+    try:
+        return name is None or bool(name != name)
+    except (TypeError, ArithmeticError):  # NA is not even unequal to itself
+        return True
+
+
+def _refuse_missing(
+    names: Sequence[Any], codes: IntArray | None = None, borders: IntArray | None = None
+) -> None:
+    """A missing value is no name: two of them need not be the same item."""
+    if set(map(type, names)) <= {str, int}:
+        return
+    code = next((code for code, name in enumerate(names) if is_missing(name)), None)
+    if code is not None:
+        where = "items"
+        if codes is not None and borders is not None:
+            where = f"list {_list_at(borders, int(np.argmax(codes == code)))}"
+        raise ValueError(
+            f"{where}: {preview(names[code])} is a missing value, which cannot be the name of an "
+            "item: leave it out."
+        )
 
 
 def _list_at(borders: IntArray, at: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank.tiers.arrays import AnyArray, Parts
+from tierrank.tiers.arrays import AnyArray, Parts, outside_graphs
 from tierrank.tiers.convert import labels_of, rankings_of
 from tierrank.tiers.display import describe
 from tierrank.tiers.labels import parts_from_labels
@@ -89,6 +89,7 @@ class Tiers:
             object.__setattr__(self, "keys", keys)
 
     @classmethod
+    @outside_graphs
     def from_labels(
         cls,
         labels: Any,
@@ -132,6 +133,7 @@ class Tiers:
         return cls._assemble(parts_from_labels(labels, qid, lengths, mask, ignore_label))
 
     @classmethod
+    @outside_graphs
     def from_rankings(
         cls,
         rankings: Any,
@@ -168,6 +170,7 @@ class Tiers:
         return cls._assemble(parts_from_rankings(rankings, items, rest))
 
     @classmethod
+    @outside_graphs
     def from_positives(cls, matrix: Any) -> Tiers:
         """Build from a sparse matrix of positives: what is set in a row, over all the rest.
 
@@ -191,6 +194,7 @@ class Tiers:
         return cls._assemble(parts_from_positives(matrix))
 
     @classmethod
+    @outside_graphs
     def from_preferences(
         cls,
         pairs: Any,
@@ -230,6 +234,7 @@ class Tiers:
         return cls._assemble(parts_from_preferences(pairs, items, method))
 
     @classmethod
+    @outside_graphs
     def concat(cls, parts: Iterable[Tiers]) -> Tiers:
         """Put lists of several `Tiers` behind each other.
 

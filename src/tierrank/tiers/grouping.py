@@ -6,7 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from tierrank.tiers.arrays import AnyArray, IntArray, run_starts
+from tierrank.tiers.arrays import AnyArray, IntArray, run_starts, to_numpy
+
+_PURE: dict[str, set[type]] = {"U": {str}, "S": {bytes}, "f": {float}}
+
+
+def as_keys(qid: Any) -> AnyArray:
+    """Query ids as an array in which those are equal that Python holds equal.
+
+    Of a list with several types numpy makes one: 1 and "1" would be one string, NaN beside words
+    the word "nan", and integers beside floats, or over 2^63, would lose digits.
+    """
+    keys = to_numpy(qid, "qid")
+    pure = _PURE.get(keys.dtype.kind)
+    if pure is None or keys.ndim != 1 or not isinstance(qid, list | tuple):
+        return keys
+    if set(map(type, qid)) <= pure:
+        return keys
+    as_given = np.empty(len(qid), dtype=object)
+    as_given[:] = qid
+    return as_given
 
 
 def group_rows(qid: AnyArray, rows: int) -> tuple[IntArray, AnyArray]:

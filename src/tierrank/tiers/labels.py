@@ -18,7 +18,7 @@ from tierrank.tiers.arrays import (
     stable_order,
     to_numpy,
 )
-from tierrank.tiers.grouping import checked_lengths, group_rows
+from tierrank.tiers.grouping import as_keys, checked_lengths, group_rows
 
 # Integer labels in a range up to this are ranked by subtraction, others by sorting them first.
 _NARROW = 1 << 16
@@ -49,7 +49,7 @@ def _flat(values: AnyArray, qid: Any, lengths: Any) -> Parts:
     rows = len(values)
     keys: AnyArray | None = None
     if qid is not None:
-        lists, keys = group_rows(to_numpy(qid, "qid"), rows)
+        lists, keys = group_rows(as_keys(qid), rows)
         n_lists = len(keys)
     elif lengths is not None:
         sizes = checked_lengths(to_numpy(lengths, "lengths"), rows, "labels")

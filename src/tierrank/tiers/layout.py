@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from tierrank.tiers.arrays import outside_graphs
 from tierrank.tiers.ragged import offsets, range_numbers, repeat
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Layout(NamedTuple):
     list_offsets: Tensor
 
 
+@outside_graphs
 def layout_of(tiers: Tiers, per_list: bool) -> Layout:
     """Compute what `Tiers.layout` gives."""
     n_lists, device = len(tiers), tiers.device

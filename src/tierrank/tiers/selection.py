@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from tierrank.randomness import as_generator
-from tierrank.tiers.arrays import AnyArray
+from tierrank.tiers.arrays import AnyArray, outside_graphs
 from tierrank.tiers.ragged import offsets, range_numbers, ranges, repeat
 
 if TYPE_CHECKING:
     from tierrank.tiers.container import Tiers
 
 
+@outside_graphs
 def list_numbers(selection: Any, n_lists: int, device: torch.device) -> Tensor:
     """Give the numbers of the selected lists, from whatever numpy would take along one axis."""
     if isinstance(selection, slice):
@@ -63,6 +64,7 @@ def _indexable(chosen: Tensor | AnyArray, selection: Any) -> Tensor | AnyArray:
     return chosen
 
 
+@outside_graphs
 def rows_of(tiers: Tiers, lists: Tensor) -> Tensor:
     """Give the row numbers of these lists, each list's in their original order."""
     if tiers.score_shape is None or len(tiers.score_shape) != 1:
@@ -74,6 +76,7 @@ def rows_of(tiers: Tiers, lists: Tensor) -> Tensor:
     return items[_by_row(items, lengths)]
 
 
+@outside_graphs
 def select(tiers: Tiers, lists: Tensor) -> Tiers:
     """Give the `Tiers` that the data of these lists alone, in this order, would have built.
 
@@ -208,6 +211,7 @@ def _kind(tiers: Tiers) -> str:
     return "flat rows" if len(tiers.score_shape) == 1 else "padded rows"
 
 
+@outside_graphs
 def without_ties(tiers: Tiers, at_random: bool, generator: torch.Generator | int | None) -> Tiers:
     """Every written item in a tier of its own, by list and tier."""
     items, device = tiers.items, tiers.device
@@ -230,6 +234,7 @@ def without_ties(tiers: Tiers, at_random: bool, generator: torch.Generator | int
     )
 
 
+@outside_graphs
 def first_places(tiers: Tiers, k: int) -> Tiers:
     """The tiers that begin within the first k places; all below them in one last tier."""
     if operator.index(k) < 1:

@@ -45,6 +45,10 @@ class Checkpoint:
         if self.folder is None or not storage.exists(self.folder, "checkpoint"):
             return None
         content, tensors = storage.read(self.folder, "checkpoint")
+        if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
+            raise storage.StorageError(
+                f"{self.folder}: holds no state of a fit. Remove it, and begin anew."
+            )
         if content["identity"] != self.identity:
             other = ", ".join(_differing(content["identity"], self.identity))
             raise storage.StorageError(

@@ -6,7 +6,7 @@ import math
 import operator
 import secrets
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -56,6 +56,27 @@ class AdamWSettings:
         check_size("weight_decay", self.weight_decay, zero=True)
         if self.clip is not None:
             check_size("clip", self.clip)
+
+
+class Learned:
+    """What `fit` sets, such as `coef_`, raises scikit-learn's `NotFittedError` before it.
+
+    That is an `AttributeError` too, so `hasattr` is False as ever; and whatever asks for such an
+    attribute, a property or a method, needs no check of its own.
+    """
+
+    if not TYPE_CHECKING:  # a type checker would take it that every attribute is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Called where there is no such attribute, or a property raised `AttributeError`."""
+            learned = name.endswith("_") and not name.startswith("_")
+            if learned and not any(own.endswith("_") for own in vars(self)):
+                from sklearn.exceptions import NotFittedError
+
+                raise NotFittedError(
+                    f"this {type(self).__name__} is not fitted yet, so it has no {name}: call fit"
+                )
+            return object.__getattribute__(self, name)  # raises what it raised before
 
 
 def check_count(name: str, value: int, *, least: int = 1) -> None:

@@ -238,7 +238,8 @@ def test_the_explanation_names_groups_and_what_to_do():
     )
     assert "- f was never compared with another item." in text
     assert 'prior="gaussian" or prior="pseudo-item"' in text
-    assert text.endswith("leave items out, or fit each group by itself.")
+    assert "leave items out with leave_out (component=" in text
+    assert " ".join(text.split()).endswith("exclude=), or fit each group by itself.")
 
 
 def test_the_explanation_names_winners_and_losers():

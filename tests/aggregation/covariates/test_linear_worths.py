@@ -298,3 +298,45 @@ def test_a_likelihood_is_asked_for_where_curvature_alone_says_nothing(data):
     few = FeatureAggregator(uncertainty="sandwich", l2=0.1).fit(lists[:3], features, items=15)
     with pytest.raises(ValueError, match="3 different lists are too few"):
         few.standard_errors_  # noqa: B018
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-160, 1e160, 1e200])
+@pytest.mark.parametrize("l2", [0.0, 0.1])
+def test_the_unit_of_a_feature_is_nothing_to_the_ranking(size, l2):
+    """Squares of such features are beyond what numbers can be; all that is asked is not."""
+    rng = np.random.default_rng(5)
+    rankings = [rng.permutation(6)[: rng.integers(2, 7)].tolist() for _ in range(60)]
+    X = rng.normal(size=(6, 3))
+    X[:, 2] += 3.0
+    factor = np.array([size, 1.0, -size])
+    usual = tr.FeatureAggregator(l2=l2).fit(rankings, X, items=6)
+    fitted = tr.FeatureAggregator(l2=l2).fit(rankings, X * factor, items=6)
+    np.testing.assert_allclose(fitted.coef_ * factor, usual.coef_, rtol=1e-9)
+    np.testing.assert_allclose(fitted.log_worths_, usual.log_worths_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(fitted.standard_errors_, usual.standard_errors_, rtol=1e-9)
+    np.testing.assert_allclose(
+        fitted.coef_standard_errors_ * np.abs(factor), usual.coef_standard_errors_, rtol=1e-9
+    )
+    new = rng.normal(size=(4, 3))
+    for one, other in zip(
+        fitted.predict(new * factor, return_std=True), usual.predict(new, return_std=True),
+        strict=True,
+    ):  # fmt: skip
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+    assert fitted.worths_of(new * factor).standard_errors_ == pytest.approx(
+        usual.worths_of(new).standard_errors_
+    )
+    np.testing.assert_allclose(fitted.covariance(), usual.covariance(), rtol=1e-8, atol=1e-12)
+
+
+def test_what_numbers_cannot_hold_is_not_saved_as_something_else(tmp_path):
+    rankings = [["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]]
+    features = {"a": [1e200], "b": [-2e200], "c": [0.5e200]}
+    fitted = tr.FeatureAggregator().fit(rankings, features)
+    loaded = tr.load(tr.save(fitted, tmp_path))
+    np.testing.assert_array_equal(loaded.log_worths_, fitted.log_worths_)
+    with pytest.raises(ValueError, match="has no covariance"):
+        _ = loaded.standard_errors_
+    tiny = {item: [x[0] * 1e-200 * 1e-180] for item, x in features.items()}
+    with pytest.raises(ValueError, match="feature x0 is so small"):
+        tr.FeatureAggregator(l2=0.1, standardize=False).fit(rankings, tiny)

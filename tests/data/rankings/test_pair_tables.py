@@ -189,7 +189,7 @@ BOTH_SCORES = {"first_score": "home_score", "second_score": "away_score"}
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("x,y,winner\na,b,a\n", {}, r"line 1: there are no two columns for the sides \(first and"),
+        ("p,q,winner\na,b,a\n", {}, r"line 1: there are no two columns for the sides \(first and"),
         ("a,b\nx,y\n", {}, r"line 1: no column says how a game ended: .*'a', 'b'"),
         ("a,b,winner\nx,y,x\n", {"first": "a"}, "pass both of first= and second="),
         ("a,b,winner\nx,y,x\n", {"first": "A", "second": "b"}, "did you mean 'a'"),

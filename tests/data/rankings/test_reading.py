@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from tierrank.data import DataFileError
+from tierrank.data import DataFileError, UnclearTable
 from tierrank.data.rankings import (
     Rankings,
     read_jsonl_rankings,
@@ -85,10 +85,13 @@ def test_columns_can_be_named(read):
 
 def test_what_is_named_decides_where_a_table_could_be_both(read):
     both = "list,item,rank,first,second,winner\n1,x,1,ann,bob,ann\n1,y,2,bob,cy,cy\n"
-    assert _lists(read(both, "x.csv")) == [["x", "y"]]
+    with pytest.raises(UnclearTable, match="it is not clear what a row is") as caught:
+        read(both, "x.csv")
+    assert [reading.kind for reading in caught.value.readings] == ["items", "games"]
+    assert _lists(read(both, "x.csv", kind="items")) == [["x", "y"]]
     assert _lists(read(both, "x.csv", rank="rank")) == [["x", "y"]]
     assert _lists(read(both, "x.csv", winner="winner")) == [["ann", "bob"], ["cy", "bob"]]
-    with pytest.raises(DataFileError, match="but not both"):
+    with pytest.raises(DataFileError, match="leave one of them out"):
         read(both, "x.csv", rank="rank", winner="winner")
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from tierrank.aggregation.connectivity.comparison_graph import ComparisonGraph, comparison_graph
 from tierrank.aggregation.connectivity.explanation import explain
+from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.games import Games
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import IntArray
 from tierrank.tiers.graph import Graphs, layer_tiers
@@ -74,15 +78,17 @@ class Connectivity:
         """Give the items of a component, by name if they have names."""
         return self._items(self.components, number, self.n_components, "component")
 
-    def explain(self, limit: int = 10) -> str:
+    def explain(self, limit: int = 10, seen: str = "lists") -> str:
         """Say in words what is not connected, which items those are, and what to do about it.
 
         Parameters
         ----------
         limit
             how many items of a set are named at the most, and how many sets
+        seen
+            what was seen: "lists" or "games"
         """
-        return explain(self, limit)
+        return explain(self, limit, seen)
 
     def _items(self, numbers: IntArray, number: int, count: int, what: str) -> tuple[Any, ...]:
         if not 0 <= number < count:
@@ -109,9 +115,12 @@ class Disconnected(ValueError):
         which items those are
     """
 
-    def __init__(self, found: Connectivity) -> None:
-        super().__init__(found.explain())
+    def __init__(self, found: Connectivity, seen: str = "lists") -> None:
+        super().__init__(found.explain(seen=seen))
         self.connectivity = found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.connectivity,)  # another process may have raised it
 
 
 def connectivity(tiers: Tiers, *, ties_connect: bool = False) -> Connectivity:
@@ -142,8 +151,8 @@ def connectivity(tiers: Tiers, *, ties_connect: bool = False) -> Connectivity:
     - ann stands above others and never below one: the likelihood has no maximum, the worth would
       grow for ever.
     - The others are connected with each other: {bob, cy}.
-    What to do: choose a prior (prior="gaussian" or prior="pseudo-item"), leave items out, or fit
-    each component by itself.
+    What to do: choose a prior (prior="gaussian" or prior="pseudo-item"), leave items out with
+    leave_out (component="largest", min_games= or exclude=), or fit each component by itself.
     """
     if tiers.n_items is None:
         raise ValueError(
@@ -166,6 +175,82 @@ def connectivity(tiers: Tiers, *, ties_connect: bool = False) -> Connectivity:
         never_above=~has_below[kept],
         names=tiers.names,
     )
+
+
+def leave_out(
+    data: Rankings | Games,
+    *,
+    exclude: Iterable[Any] = (),
+    min_games: float = 0,
+    component: Literal["all", "largest"] = "all",
+    ties_connect: bool | None = None,
+) -> Rankings | Games:
+    """Leave items out of lists or games, for instance those that keep worths from being finite.
+
+    An item that is left out is taken from all lists, and the rest of each list stays; a list that
+    then compares nothing goes too, as does a game that has lost a side.
+
+    Parameters
+    ----------
+    data
+        `tierrank.data.Rankings` or `Games`
+    exclude
+        names of items to leave out
+    min_games
+        leave out who is named by fewer games or lists, by weight. Counted again after every one
+        that goes, until nobody is left with fewer: so it holds for what is given back.
+    component
+        "largest" keeps the largest set of items from each of which comparisons lead to every
+        other (the first, of several): the worths of these have a finite estimate
+    ties_connect
+        as in `connectivity`; None for yes of `Games`, as in `PairedTies`, and no of `Rankings`
+
+    Examples
+    --------
+    >>> from tierrank.data import Rankings
+    >>> votes = Rankings.from_rankings([["ann", "bob", "cy"], ["cy", "bob"], ["ann", "cy"]])
+    >>> leave_out(votes, component="largest")
+    Rankings(2 lists of weight 2, 2 items)
+      1 × bob > cy
+      1 × cy > bob
+    >>> leave_out(votes, min_games=3)
+    Traceback (most recent call last):
+    ...
+    ValueError: nobody is left: of 3 items, ...
+    """
+    if component not in ("all", "largest"):
+        raise ValueError(f'component is "all" or "largest", not {component!r}.')
+    if not min_games >= 0:
+        raise ValueError(f"min_games is a number of games, 0 or more, not {min_games!r}.")
+    games = isinstance(data, Games)
+    if component == "largest" and any(isinstance(i, tuple | frozenset) for i in data.items):
+        raise ValueError('component="largest" is for single players: leave teams out by exclude=.')
+    ties = games if ties_connect is None else ties_connect
+    left: Rankings | Games = data.without(exclude)
+    while True:
+        lists = left.to_rankings() if isinstance(left, Games) else left
+        stays = _named(lists) >= min_games
+        if component == "largest" and stays.all():
+            components = connectivity(lists.tiers, ties_connect=ties).components
+            stays = components == np.bincount(components, minlength=1).argmax()
+        if stays.all():
+            break
+        left = left.without(itertools.compress(left.items, ~stays))
+    if len(left) == 0 or len(left.items) < 2:
+        raise ValueError(
+            f"nobody is left: of {len(data.items):,} items, none are compared once those are gone "
+            "that min_games=, component= and exclude= leave out."
+        )
+    return left
+
+
+def _named(lists: Rankings) -> npt.NDArray[np.float64]:
+    """[items] the weight of the lists that compare it with something."""
+    tiers = lists.tiers.to("cpu")
+    lengths = tiers.lengths.numpy()
+    speaks = lists.weights * (lengths > (0 if tiers.rest else 1))
+    counts = np.bincount(tiers.items.numpy(), np.repeat(speaks, lengths), tiers.n_items or 0)
+    return counts.astype(np.float64)
 
 
 def _labels(graph: ComparisonGraph, connection: str) -> npt.NDArray[np.int32]:

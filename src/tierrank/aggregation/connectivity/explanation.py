@@ -17,7 +17,7 @@ NAME = 40  # characters of a name
 ORDERS = 3  # groups whose sets are shown in order
 
 
-def explain(found: Connectivity, limit: int) -> str:
+def explain(found: Connectivity, limit: int, seen: str) -> str:
     """Write the text of `Connectivity.explain`."""
     if limit < 1:
         raise ValueError(f"limit = {limit}: at least one item must be named.")
@@ -32,13 +32,16 @@ def explain(found: Connectivity, limit: int) -> str:
         )
     words = _Words(found, limit)
     facts = [*words.groups(), *words.extremes(), *words.sets()]
-    ways = ['choose a prior (prior="gaussian" or prior="pseudo-item")', "leave items out"]
+    ways = [
+        'choose a prior (prior="gaussian" or prior="pseudo-item")',
+        'leave items out with leave_out (component="largest", min_games= or exclude=)',
+    ]
     if words.members.sizes.max() > 1:
         torn = found.n_components > found.n_groups
         ways.append(f"fit each {'component' if torn else 'group'} by itself")
     advice = f"What to do: {', '.join(ways[:-1])}, or {ways[-1]}."
     lines = [
-        f"The lists do not determine the worths of all {found.n_items:,} items.",
+        f"The {seen} do not determine the worths of all {found.n_items:,} items.",
         *(_folded(f"- {fact}", "  ") for fact in facts),
         _folded(advice, ""),
     ]

@@ -19,6 +19,7 @@ from tierrank.aggregation.likelihood import prepared
 from tierrank.aggregation.lists import NOTHING_SAID, FloatArray, distinct, weighted_lists
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
+from tierrank.data.rankings.reading import of_frame
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training import Watch
@@ -142,12 +143,13 @@ class FeatureAggregator(FeatureResults, BaseEstimator):  # type: ignore[misc]
         items: Any = None,
         rest: Literal["absent", "last"] = "absent",
         watch: Watch | None = None,
+        **columns: Any,
     ) -> Self:
         """Estimate the function from features to log-worths.
 
         Parameters
         ----------
-        rankings, weights, items, rest
+        rankings, weights, items, rest, columns
             as in `RankAggregator.fit`
         features
             a mapping from each item to its vector (or to a mapping from names of features to
@@ -165,6 +167,7 @@ class FeatureAggregator(FeatureResults, BaseEstimator):  # type: ignore[misc]
         fitting.check(self)
         begun = time.perf_counter()
         seed = seed_from(self.random_state)
+        rankings = of_frame(rankings, columns)
         seen = weighted_lists(rankings, weights, items, rest)
         lists = distinct(*prepared(*seen, self.objective, self.objective_params, seed))
         if not len(lists.tiers):
@@ -199,7 +202,8 @@ class FeatureAggregator(FeatureResults, BaseEstimator):  # type: ignore[misc]
             setattr(self, name, value)
         self._scaling, self._covariances = found.scaling, dict(found.covariances)
         self._later = found.covariance
-        self._features, self._spread = features, features - features.mean(axis=0)
+        self._features = features
+        self._spread = (features - features.mean(axis=0)) / found.scaling.unit
         self._offset = 0.0
         self._offset = float(self._scores(features).mean())
         self.log_worths_ = self._scores(features)

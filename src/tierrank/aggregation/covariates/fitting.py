@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +37,70 @@ class Scaling:
     @classmethod
     def of(cls, values: FloatArray) -> Scaling:
         """To mean 0 and variance 1; a feature that is constant is only shifted."""
-        scale = values.std(axis=0)
-        rounding = 1e-12 * np.abs(values).max(axis=0)
-        return cls(values.mean(axis=0), np.where(scale > rounding, scale, 1.0))
+        largest = np.abs(values).max(axis=0)
+        unit = _power_of_two(largest)  # squares of 1e200 or 1e-200 are beyond float64
+        scale = unit * (values / unit).std(axis=0)
+        return cls(values.mean(axis=0), np.where(scale > 1e-12 * largest, scale, 1.0))
+
+    @property
+    def unit(self) -> FloatArray:
+        """[features] about `scale`, and nothing is rounded by it. Variances are kept in these."""
+        return _power_of_two(self.scale)
 
     def applied(self, values: FloatArray) -> FloatArray:
         """[rows, features] scaled."""
         return np.asarray((values - self.mean) / self.scale)
+
+
+def _power_of_two(sizes: FloatArray) -> FloatArray:
+    return np.asarray(np.ldexp(1.0, np.frexp(np.where(sizes > 0, sizes, 1.0))[1] - 1))
+
+
+@dataclass(frozen=True)
+class CoefCovariance:
+    """From a kind to the covariance of coefficients, of features in units of `Scaling.unit`.
+
+    Attributes
+    ----------
+    objective, params, lists
+        what was minimised
+    rows, scaling
+        [items, features] as they were fitted, and how they came from those that were given
+    coef
+        [features] of these rows, at the minimum
+    bend, penalty
+        [features, features] second derivatives of the lists' loss there, and [features]
+    """
+
+    objective: str
+    params: dict[str, Any] | None
+    lists: CountedLists
+    rows: FloatArray
+    scaling: Scaling
+    coef: FloatArray
+    bend: FloatArray
+    penalty: FloatArray
+
+    def __call__(self, kind: str) -> FloatArray:
+        """[features, features] by the "information" or the "sandwich"."""
+        found = linear.inverse(self.bend + np.diag(self.penalty))
+        if kind == "sandwich":
+            found = found @ self._middle() @ found
+        scale = self.scaling.scale / self.scaling.unit
+        return np.asarray(found / np.outer(scale, scale))
+
+    def _middle(self) -> FloatArray:
+        """What stands in the middle of the sandwich."""
+        tiers, width = self.lists.tiers, self.rows.shape[1]
+        if len(tiers) <= width:
+            raise ValueError(
+                f"{len(tiers)} different lists are too few to see how {width} coefficients vary "
+                'between lists: uncertainty="sandwich" needs more lists than features'
+            )
+        losses = objective_of(self.objective, self.params)
+        return linear.summed_squares(
+            losses, tiers, self.lists.counts, self.rows @ self.coef, self.rows
+        )
 
 
 @dataclass(frozen=True)
@@ -60,12 +116,12 @@ class Fit:
     covariance
         from a kind to the covariance of the coefficients; None where it is not to be had
     covariances
-        those that are known, by their kinds
+        those that are known, by their kinds, in the same units
     """
 
     scaling: Scaling
     attributes: dict[str, Any]
-    covariance: Callable[[str], FloatArray] | None = None
+    covariance: CoefCovariance | None = None
     covariances: dict[str, FloatArray] = field(default_factory=dict)
 
 
@@ -136,8 +192,16 @@ def _linear(
     names, scaling = names_of(table), Scaling.of(table.values)
     rows = scaling.applied(table.values)
     weight = float(lists.counts.sum())
-    penalty = settings.l2 * weight / (1.0 if settings.standardize else scaling.scale**2)
-    penalty = np.broadcast_to(penalty, scaling.scale.shape)
+    penalty = np.full(scaling.scale.shape, settings.l2 * weight)
+    if settings.l2 and not settings.standardize:
+        with np.errstate(over="ignore"):
+            penalty = penalty / scaling.scale / scaling.scale
+        if not np.isfinite(penalty).all():
+            small = names[int(np.argmin(scaling.scale))]
+            raise ValueError(
+                f"feature {small} is so small that its coefficient, which l2 keeps small, has "
+                "nothing to say: use standardize=True, or another unit"
+            )
     within = None if settings.l2 else check_features(lists, rows, names)
     parts = terms_of(lists, name, params)
     # stochastic steps are for data that this model does not need: it has few coefficients
@@ -154,12 +218,6 @@ def _linear(
     information = term.at(descent.scores).of_lists()
     if within is not None and name in NEED_CONNECTION:
         check_maximum(term, descent, information, within, names)
-
-    def covariance(kind: str) -> FloatArray:
-        found = linear.inverse(information + np.diag(penalty))
-        if kind == "sandwich":
-            found = found @ _middle(settings, lists, rows @ descent.scores, rows) @ found
-        return np.asarray(found / np.outer(scaling.scale, scaling.scale))
 
     log_likelihood = aic = None
     if is_likelihood(settings.objective, settings.objective_params):
@@ -181,21 +239,8 @@ def _linear(
             "objective_values_": descent.values,
             "gradient_norm_": descent.gradient_norm,
         },
-        covariance,
+        CoefCovariance(name, params, lists, rows, scaling, descent.scores, information, penalty),
     )
-
-
-def _middle(
-    settings: FeatureAggregator, lists: CountedLists, scores: FloatArray, rows: FloatArray
-) -> FloatArray:
-    """What stands in the middle of the sandwich."""
-    if len(lists.tiers) <= rows.shape[1]:
-        raise ValueError(
-            f"{len(lists.tiers)} different lists are too few to see how {rows.shape[1]} "
-            'coefficients vary between lists: uncertainty="sandwich" needs more lists than features'
-        )
-    losses = objective_of(settings.objective, settings.objective_params)
-    return linear.summed_squares(losses, lists.tiers, lists.counts, scores, rows)
 
 
 def _neural(

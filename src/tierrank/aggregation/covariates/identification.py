@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,10 @@ class Unidentified(ValueError):
     def __init__(self, features: Sequence[str], problem: str) -> None:
         more = f" and {len(features) - SHOWN} more" if len(features) > SHOWN else ""
         super().__init__(problem.format(", ".join(features[:SHOWN]) + more) + f": {REMEDY}")
-        self.features = tuple(features)
+        self.features, self._problem = tuple(features), problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.features, self._problem)  # another process may have raised it
 
 
 def scatter(lists: CountedLists, features: FloatArray) -> FloatArray:

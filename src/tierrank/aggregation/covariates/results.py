@@ -72,7 +72,7 @@ class FeatureResults(FeatureWorths):
         scores = self._scores(rows)
         if not return_std:
             return scores
-        return scores, self._errors(rows - self._scaling.mean)
+        return scores, self._errors((rows - self._scaling.mean) / self._scaling.unit)
 
     def worths_of(self, features: Any) -> ItemWorths:
         """Worths of any items by their features, with all that can be asked of worths.
@@ -111,7 +111,7 @@ class FeatureResults(FeatureWorths):
     @property
     def coef_standard_errors_(self) -> FloatArray:
         """[features] standard errors of the coefficients."""
-        return np.asarray(np.sqrt(np.diag(self.coef_covariance())))
+        return np.asarray(np.sqrt(np.diag(self._unit_covariance())) / self._scaling.unit)
 
     def coef_covariance(self, kind: Kind | None = None) -> FloatArray:
         """[features, features] covariance of the coefficients.
@@ -124,6 +124,10 @@ class FeatureResults(FeatureWorths):
         kind
             "information" or "sandwich"; None as the estimator was told
         """
+        unit = self._unit_covariance(kind)  # refuses before the fit
+        return np.asarray(unit / self._scaling.unit / self._scaling.unit[:, None])
+
+    def _unit_covariance(self, kind: Kind | None = None) -> FloatArray:
         check_is_fitted(self, "log_worths_")
         kind = self.uncertainty if kind is None else kind
         fitting.check_kind(self, kind)
@@ -147,6 +151,15 @@ class FeatureResults(FeatureWorths):
 
         check_is_fitted(self, "log_worths_")
         return feature_summary(self, level, top)
+
+    def _parameters(self, level: float) -> list[tuple[str, float, float, float, float]]:
+        """The coefficients of the linear model."""
+        table = self.summary(level, top=1).coefficients
+        if table is None:
+            return []
+        names = [f"coefficient of {name}" for name in table.features]
+        columns = (table.coef, table.standard_errors, table.lower, table.upper)
+        return list(zip(names, *(column.tolist() for column in columns), strict=True))
 
     def _note(self) -> str:
         kind = f", {self.uncertainty}" if self.model == "linear" else ""

@@ -9,6 +9,7 @@ import torch
 
 from tierrank.aggregation.covariates import fitting
 from tierrank.aggregation.lists import CountedLists, FloatArray
+from tierrank.aggregation.state import checked_facts
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training import History
@@ -50,9 +51,11 @@ def of_aggregator(fitted: FeatureAggregator) -> tuple[dict[str, Any], Arrays]:
     arrays["coef"] = fitted.coef_
     for kind in ("information", "sandwich"):
         try:
-            arrays[kind] = fitted.coef_covariance(kind)
+            matrix = fitted.coef_covariance(kind)
         except ValueError:  # this fit has none
             continue
+        if np.isfinite(matrix).all() and np.diag(matrix).all():  # else beyond float64
+            arrays[kind] = matrix
     return info, arrays
 
 
@@ -75,13 +78,14 @@ def fill(fitted: FeatureAggregator, info: dict[str, Any], arrays: Arrays) -> Non
             raise ValueError(f"{name} has numbers that are not finite")
     if not (arrays["scale"] > 0).all():
         raise ValueError("scale has numbers that are not positive")
-    attributes = {name: info["fit"][name] for name in FACTS}
+    scaling = fitting.Scaling(arrays["mean"].copy(), arrays["scale"].copy())
+    attributes = checked_facts(info["fit"], FACTS)
     covariances: dict[str, FloatArray] = {}
     if fitted.model == "linear":
         attributes["coef_"] = arrays["coef"].copy()
         for kind in ("information", "sandwich"):
             if kind in arrays:
-                covariances[kind] = arrays[kind].copy()
+                covariances[kind] = arrays[kind] * scaling.unit * scaling.unit[:, None]
                 if (np.diag(covariances[kind]) < 0).any():
                     raise ValueError(f"{kind} has variances that are negative")
     else:
@@ -92,7 +96,6 @@ def fill(fitted: FeatureAggregator, info: dict[str, Any], arrays: Arrays) -> Non
         attributes["history_"] = History.from_json(info["history"])
     fitted.items_, fitted.feature_names_ = items, names
     fitted._named = bool(info["named"])
-    scaling = fitting.Scaling(arrays["mean"].copy(), arrays["scale"].copy())
     fitted._take(fitting.Fit(scaling, attributes, None, covariances), arrays["features"].copy())
     fitted.seconds_ = float(info["fit"]["seconds_"])
     fitted.lists_ = _no_lists(items, info["lists"])

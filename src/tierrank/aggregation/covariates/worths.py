@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class FeatureWorths(WorthResults):
     """Results of worths w = X · coef, whose covariance is X · covariance of coef · Xᵀ."""
 
-    _spread: FloatArray  # [items, features], with mean 0 over the items
+    _spread: FloatArray  # [items, features], with mean 0 over the items, in the fit's units
 
-    def coef_covariance(self, kind: Kind | None = None) -> FloatArray:
-        """[features, features] covariance of the coefficients."""
+    def _unit_covariance(self, kind: Kind | None = None) -> FloatArray:
+        """[features, features] covariance of the coefficients, of features in those units."""
         raise NotImplementedError
 
     def covariance(
@@ -38,7 +38,7 @@ class FeatureWorths(WorthResults):
         kind
             "information" or "sandwich"; None as the estimator was told
         """
-        matrix = self.coef_covariance(kind)
+        matrix = self._unit_covariance(kind)
         if items is None and len(self.items_) > MOST_DENSE:
             raise ValueError(
                 f"a covariance of {len(self.items_):,} items is too large to be written out "
@@ -54,7 +54,7 @@ class FeatureWorths(WorthResults):
         return self._errors(self._spread)
 
     def _errors(self, rows: FloatArray) -> FloatArray:
-        variances = ((rows @ self.coef_covariance()) * rows).sum(axis=1)
+        variances = ((rows @ self._unit_covariance()) * rows).sum(axis=1)
         return np.asarray(np.sqrt(np.maximum(variances, 0)))
 
     def _errors_of(self, codes: IntArray) -> FloatArray:
@@ -84,11 +84,21 @@ class ItemWorths(FeatureWorths):
         self.items_ = items
         scores = fitted._scores(features)
         self.log_worths_ = scores - scores.mean()
-        self._spread = features - features.mean(axis=0)
+        self._spread = (features - features.mean(axis=0)) / fitted._scaling.unit
 
     def coef_covariance(self, kind: Kind | None = None) -> FloatArray:
         """[features, features] covariance of the coefficients, that of the fit."""
         return self._fitted.coef_covariance(kind)
+
+    def _unit_covariance(self, kind: Kind | None = None) -> FloatArray:
+        return self._fitted._unit_covariance(kind)
+
+    def report(self, *_: Any, **__: Any) -> NoReturn:
+        """There is none of items by their features: lists were fitted, and these are of no list."""
+        raise ValueError(
+            "a report tells of a fit and its lists, and these items are worths by their features: "
+            "use the report of the fitted model, or to_frame and plot of these"
+        )
 
     def _note(self) -> str:
         return f"{len(self.items_):,} items by their features; {self._fitted._note()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, Self
@@ -19,6 +20,7 @@ from tierrank.aggregation.paired.results import TITLES, PairedResults
 from tierrank.aggregation.paired.sides import Fixtures, fixtures_of_table, read_fixtures
 from tierrank.aggregation.paired.state import read_state, write_state
 from tierrank.aggregation.terms.priors import Prior, prior_from
+from tierrank.data.rankings.reading import of_frame
 from tierrank.storage import Arrays
 
 
@@ -76,8 +78,8 @@ class PairedTies(PairedResults):
         of all games, without the prior. With "half" it is no likelihood of what was observed.
     n_parameters_, n_games_
         free parameters (with a prior, those that the games decide) and the weight of all games
-    n_iter_, converged_
-        steps, and whether `tol` was reached
+    n_iter_, converged_, seconds_
+        steps, whether they came to an end, and how long the fit took
 
     Examples
     --------
@@ -116,7 +118,13 @@ class PairedTies(PairedResults):
         self.uncertainty = uncertainty
 
     def fit(
-        self, games: Any, weights: Any = None, *, items: Any = None, neutral: Any = None
+        self,
+        games: Any,
+        weights: Any = None,
+        *,
+        items: Any = None,
+        neutral: Any = None,
+        **columns: Any,
     ) -> Self:
         """Fit to games; equal ones are counted once.
 
@@ -124,7 +132,8 @@ class PairedTies(PairedResults):
         ----------
         games
             `Games`; rows of (first, second, outcome), the outcome "first", "second" or "tie", or
-            1, −1 or 0; or `Rankings` or `Tiers` whose lists have two items, a tie in one tier
+            1, −1 or 0; `Rankings` or `Tiers` whose lists have two items, a tie in one tier; or a
+            frame of pandas, polars or pyarrow
         weights
             [games] how often each was played, 0 or more, on top of the weights that `Games` have
         items
@@ -132,9 +141,17 @@ class PairedTies(PairedResults):
             this order, and one that is in no game needs a prior. Without it, those that occur, in
             order of first appearance, or in their own if they are the integers 0 .. N - 1.
         neutral
-            [games] booleans, with `home`: games whose first side had no advantage
+            [games] booleans, with `home`: games whose first side had no advantage, where `Games` do
+            not say it themselves; of a frame, the column
+        columns
+            of a frame: what `tierrank.data.read_games` takes, as in
+            ``fit(df, first="white", second="black", winner="won")``. Those that are not named are
+            found by their names, and a warning says what was taken for what.
         """
         check_options(self)
+        if isinstance(neutral, str):
+            columns, neutral = columns | {"neutral": neutral}, None
+        games = of_frame(games, columns)
         return self._fit(read_fixtures(games, weights, neutral, home=self.home, items=items))
 
     def fit_table(self, wins: Any, ties: Any = None, names: Sequence[Any] | None = None) -> Self:
@@ -155,6 +172,7 @@ class PairedTies(PairedResults):
         return self._fit(fixtures_of_table(wins, ties, names))
 
     def _fit(self, fixtures: Fixtures) -> Self:
+        begun = time.perf_counter()
         ties = (self.ties or "refuse") if self.model == "bradley-terry" else None
         prior = prior_from(self.prior)
         share = check_ties(fixtures, self.model, ties, prior)
@@ -162,9 +180,9 @@ class PairedTies(PairedResults):
             fixtures = fixtures.without_ties()
         fixtures = fixtures.counted()
         if prior is None and not fixtures.has_teams:
-            found = connectivity(fixtures.to_tiers(), ties_connect=True)
+            found = connectivity(fixtures.to_games().to_rankings().tiers, ties_connect=True)
             if not found.connected:
-                raise Disconnected(found)
+                raise Disconnected(found, "games")
         loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior)
         start = np.zeros(loss.size)
         if loss.tie_at is not None:
@@ -185,13 +203,14 @@ class PairedTies(PairedResults):
                 stacklevel=3,
             )
         w = end.point[: loss.players]
-        self.items_ = fixtures.players
+        self.items_, self._fixtures = fixtures.players, fixtures
         self.log_worths_ = w - w.mean()
         self.covariance_ = covariance
         self._extras = extras
         self.log_likelihood_ = loss.log_likelihood(end.point)
         self.n_parameters_ = solver.effective_parameters(loss, end.point)
         self.n_games_, self.n_iter_, self.converged_ = loss.weight, end.n_iter, end.converged
+        self.seconds_ = time.perf_counter() - begun
         return self
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:

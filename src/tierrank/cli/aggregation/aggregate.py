@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from tierrank.cli.aggregation.places import Places, said, write
 from tierrank.cli.aggregation.wording import in_words, noted, spelled
 from tierrank.cli.app import app
 from tierrank.cli.messages import stdout
-from tierrank.cli.options import RawCsv, Seed, Threads, use_threads
+from tierrank.cli.options import STDIN, RawCsv, Seed, Threads, use_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +37,8 @@ def aggregate(
         Path,
         typer.Argument(metavar="FILE", show_default=False,
                        help="Rankings with ties: PrefLib (.soc, .soi, .toc, .toi, .cat), JSON "
-                       "lines (.jsonl), or a table (.csv, .tsv, .parquet) with a row an item of "
-                       "a list, or a row a game of two sides. Also .gz, .xz, .bz2."),
+                       "lines (.jsonl), or a table (.csv, .tsv, .parquet) of lists, games, "
+                       "preferences or rankings. Also .gz, .xz, .bz2; - for standard input."),
     ],
     top: Annotated[
         int | None,
@@ -85,7 +86,7 @@ def aggregate(
         typer.Option(metavar="FOLDER", rich_help_panel=_OUT, show_default=False,
                      help="Save the fitted model, for tierrank.load."),
     ] = None,
-    model: options.Model = "pl-partition",
+    model: options.Model = None,
     prior: options.Prior = "none",
     uncertainty: options.Uncertainty = "information",
     home: options.Home = False,
@@ -95,6 +96,10 @@ def aggregate(
     seed: Seed = 0,
     threads: Threads = None,
     format: options.Format = "auto",
+    kind: options.Kind = None,
+    exclude: options.Exclude = None,
+    min_games: options.MinGames = 0,
+    component: options.Component = "all",
     weight: options.Weight = None,
     rest: options.Rest = None,
     separator: options.Separator = None,
@@ -113,6 +118,9 @@ def aggregate(
     first_wins: options.FirstWins = None,
     second_wins: options.SecondWins = None,
     tied: options.Tied = None,
+    neutral: options.Neutral = None,
+    first_rank: options.FirstRank = None,
+    second_rank: options.SecondRank = None,
     winner_as: options.WinnerAs = None,
     tie_word: options.TieWord = None,
 ) -> None:  # fmt: skip
@@ -126,33 +134,40 @@ def aggregate(
     places = Places(out, json, csv, save)
     places.check()
     _check_level(level)
-    if top_k is not None and model.strip().lower().replace("_", "-") in models.GAMES:
-        raise ValueError(f"--top-k: {model} is a model of games, and says nothing of longer lists.")
     use_threads(threads)
-    fitted = models.make_model(
-        model, prior=prior, uncertainty=uncertainty, solver=solver, max_iter=max_iter, seed=seed,
-        home=home, ties=ties,
+    wanted = partial(
+        models.make_model, prior=prior, uncertainty=uncertainty, solver=solver, max_iter=max_iter,
+        seed=seed, home=home, ties=ties, top_k=top_k,
     )  # fmt: skip
+    fitted = wanted(model or models.usual(None, home=home))
     if (first_wins is None) != (second_wins is None):
         raise ValueError("give both of --first-wins and --second-wins.")
-    columns = reading.Columns(
-        items=reading.given(
-            list=list_column, item=item, rank=rank, score=score, twice=twice,
-            missing_rank=reading.missing_rank(missing_rank or ()),
-        ),
-        games=reading.given(
-            first=first, second=second, winner=winner, first_score=first_score,
-            second_score=second_score, wins=first_wins and (first_wins, second_wins), ties=tied,
-            winner_as=winner_as, tie_words=tie_word,
-        ),
-        preferences=reading.given(loser=loser),
-        both=reading.given(weight=weight, separator=separator),
-        format=format,
-        rest=rest,
+    if component not in ("all", "largest"):
+        raise ValueError(f'--component is "all" or "largest", not {component!r}.')
+    if neutral is not None and not home:
+        raise ValueError("--neutral says where there is no home advantage: it goes with --home.")
+    columns = reading.given(
+        list=list_column, item=item, rank=rank, score=score, twice=twice,
+        missing_rank=reading.missing_rank(missing_rank or ()), first=first, second=second,
+        winner=winner, loser=loser, first_score=first_score, second_score=second_score,
+        wins=first_wins and (first_wins, second_wins), ties=tied, neutral=neutral,
+        first_rank=first_rank, second_rank=second_rank, winner_as=winner_as, tie_words=tie_word,
+        weight=weight, separator=separator,
     )  # fmt: skip
     with models.waiting(f"Reading {file}"):
-        data = reading.read(file, columns)
-    _look_at_games(fitted, data, file)
+        data = reading.read(file, format=format, kind=kind, rest=rest, columns=columns)
+    file = Path("standard input") if file == STDIN else file
+    if data.read_as:
+        noted(f"{file.name}: {data.read_as}.")
+    if model is None:
+        fitted = wanted(models.usual(data, home=home))
+    _look_at_games(fitted, data, file, chosen=model is None)
+    data, left_out = reading.fewer(
+        data, exclude=exclude or (), min_games=min_games, component=component,
+        ties_connect=models.ties_connect(fitted),
+    )  # fmt: skip
+    if left_out:
+        noted(left_out)
     seconds = models.fit(fitted, data, file)
     with models.waiting("Computing intervals"):
         page, parameters = _page(
@@ -173,21 +188,26 @@ def _check_level(level: float) -> None:
 
 
 def _look_at_games(
-    fitted: RankAggregator | PairedTies, data: Rankings | Games, file: Path
-) -> None:  # fmt: skip
-    """Refuse data that are no games to a model of games; say what becomes of ties elsewhere."""
+    fitted: RankAggregator | PairedTies, data: Rankings | Games, file: Path, *, chosen: bool
+) -> None:
+    """Refuse data that are no games to a model of games; say what becomes of ties.
+
+    `chosen` is whether nobody asked for this model.
+    """
     from tierrank.aggregation.paired import PairedTies
     from tierrank.cli.aggregation.models import tied_games
     from tierrank.data import DataFileError, Games
 
     tied, games = tied_games(data)
+    ties = f"{tied:,.10g} of {games:,.10g} games are ties."
     if not isinstance(fitted, PairedTies):
         if tied:
             noted(
-                f"{tied:,.10g} of {games:,.10g} games are ties. To {fitted.objective} a tie is an "
-                "order that nobody saw, so these say nothing; --model davidson (or rao-kupper) "
-                "makes use of them."
+                f"{ties} To {fitted.objective} a tie is an order that nobody saw, so these say "
+                "nothing; --model davidson (or rao-kupper) makes use of them."
             )
+    elif chosen and tied:
+        noted(f"{ties} So the model is {fitted.model}, which makes use of them.")
     elif not games:
         raise DataFileError(
             file, None,
@@ -213,20 +233,23 @@ def _page(
     seed: int,
 ) -> tuple[AggregationPage, list[Parameter]]:
     from tierrank.aggregation.paired import PairedTies
+    from tierrank.data import Games
     from tierrank.data.files import without_compression
     from tierrank.report.aggregation.from_fit import page_of, parameters
 
+    read_as = {"read as": data.read_as} if data.read_as else {}
     page = page_of(
         fitted,
         title=title or without_compression(file).stem,
         subtitle=file.name,
         data=data if isinstance(fitted, PairedTies) else None,
+        seen="games" if isinstance(data, Games) else "lists",
         level=level,
         top_k=top_k,
         tiers=tiers,
         shown=shown,
         seconds=seconds,
-        settings={"file": file.name, "seed": f"{seed}"},
+        settings={"file": file.name, **read_as, "seed": f"{seed}"},
         seed=seed,
     )
     notes = tuple(spelled(each) for each in page.notes)

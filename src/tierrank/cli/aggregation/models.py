@@ -30,11 +30,17 @@ def make_model(
     seed: int,
     home: bool,
     ties: str | None,
+    top_k: int | None,
 ) -> RankAggregator | PairedTies:
     """An unfitted estimator; what is wrong with the options is found before data is read."""
     own_prior = None if prior == "none" else prior
     kind = model.strip().lower().replace("_", "-")
     if kind in GAMES:
+        if top_k is not None:
+            raise ValueError(
+                f"--top-k: {kind} is a model of games, and says nothing of longer lists; --model "
+                "pl-partition does."
+            )
         if solver != "auto":
             raise ValueError(f"--solver: {kind} has one, Newton's method: leave it out.")
         return _of_games(kind, own_prior, uncertainty, max_iter, home, ties)
@@ -42,6 +48,22 @@ def make_model(
         if given:
             raise ValueError(f"{option} is for {', '.join(GAMES)}, not for {model}.")
     return _of_lists(model, own_prior, uncertainty, solver, max_iter, seed)
+
+
+def usual(data: Rankings | Games | None, *, home: bool) -> str:
+    """The model if nobody asks for one; without data, one that has the same options."""
+    from tierrank.data import Games
+
+    if isinstance(data, Games) and tied_games(data)[0]:
+        return "davidson"
+    return "bradley-terry" if home else "pl-partition"
+
+
+def ties_connect(fitted: RankAggregator | PairedTies) -> bool:
+    """Whether a tie says that two items are about equal."""
+    from tierrank.aggregation.paired import PairedTies
+
+    return isinstance(fitted, PairedTies) and fitted.ties != "drop"
 
 
 def _of_games(

@@ -24,6 +24,30 @@ Format = Annotated[
     typer.Option(metavar="FORMAT", rich_help_panel=_FILE,
                  help="preflib, jsonl, csv, tsv or parquet, where the name does not tell."),
 ]  # fmt: skip
+Kind = Annotated[
+    str | None,
+    typer.Option(metavar="KIND", rich_help_panel=_FILE, show_default="by the columns",
+                 help="What a row of a table is: items (an item of a list), games, preferences, "
+                 "paired-ranks (two items of a list, each with its rank), wide (a ranking, with a "
+                 "column an item and its rank in the cell) or orders (a ranking, with an item in "
+                 "each cell, best first)."),
+]  # fmt: skip
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ITEM", rich_help_panel=_FILE, show_default=False,
+                 help="Leave this item out; the rest of each list stays. Repeat for several."),
+]  # fmt: skip
+MinGames = Annotated[
+    float,
+    typer.Option(min=0, metavar="N", rich_help_panel=_FILE,
+                 help="Leave out who is in fewer games or lists, counted until nobody is."),
+]  # fmt: skip
+Component = Annotated[
+    str,
+    typer.Option(metavar="WHICH", rich_help_panel=_FILE,
+                 help="all, or largest: keep the largest set of items whose worths the data "
+                 "determine."),
+]  # fmt: skip
 Rest = Annotated[
     str | None,
     typer.Option(metavar="WHERE", rich_help_panel=_FILE, show_default="as the file says, or absent",
@@ -44,7 +68,10 @@ List = Annotated[
     _column(_ITEMS, "Which list a row belongs to; repeat if several columns say it.", "list",
             "--list"),
 ]  # fmt: skip
-Item = Annotated[str | None, _column(_ITEMS, "The item.", "item")]
+Item = Annotated[
+    list[str] | None,
+    _column(_ITEMS, "The item; repeat for the columns of a wide table.", "item"),
+]
 Rank = Annotated[str | None, _column(_ITEMS, "Its rank: lower is better, equal ones tie.", "rank")]
 Score = Annotated[
     str | None, _column(_ITEMS, "Or its score: higher is better, equal ones tie.", "score")
@@ -87,6 +114,15 @@ Loser = Annotated[
 FirstWins = Annotated[str | None, _column(_GAMES, "Or how often the first side won.", "wins_first")]
 SecondWins = Annotated[str | None, _column(_GAMES, "And how often the second did.", "wins_second")]
 Tied = Annotated[str | None, _column(_GAMES, "And how often they tied.", "ties")]
+Neutral = Annotated[
+    str | None,
+    _column(_GAMES, "True or false: played on neutral ground, so without what --home is for.",
+            "no game was"),
+]  # fmt: skip
+FirstRank = Annotated[
+    str | None, _column(_GAMES, "Of paired ranks: the first item's rank, in --list.", "by name")
+]
+SecondRank = Annotated[str | None, _column(_GAMES, "And the second's.", "by name")]
 WinnerAs = Annotated[
     str | None,
     typer.Option(metavar="HOW", rich_help_panel=_GAMES, show_default="either",
@@ -99,8 +135,9 @@ TieWord = Annotated[
 ]  # fmt: skip
 
 Model = Annotated[
-    str,
+    str | None,
     typer.Option(metavar="NAME", rich_help_panel=_MODEL,
+                 show_default="pl-partition, and davidson for games with ties",
                  help="pl-partition, the exact Plackett-Luce likelihood, or another of `tierrank "
                  "objectives`, perhaps with parameters, as in pl-topk:k=5; or, for games of two, "
                  "davidson, rao-kupper or bradley-terry."),

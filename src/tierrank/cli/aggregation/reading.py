@@ -1,40 +1,20 @@
-"""Rankings or games from a file, with the columns that the options name."""
+"""Rankings or games from a file or standard input, with the columns that the options name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tierrank.cli.options import STDIN, on_disk
+
 if TYPE_CHECKING:
-    from tierrank.data import Games, Rankings
+    from tierrank.data import Games, Rankings, UnclearTable
 
-
-@dataclass(frozen=True)
-class Columns:
-    """What the options say of a file; None, or nothing, for what they leave open.
-
-    Attributes
-    ----------
-    items, games
-        options of `read_long_rankings` and of `read_games`, by their names there
-    preferences
-        options that only `read_preferences` has
-    both
-        options that all of them have
-    format
-        "auto", or that of the file
-    rest
-        "absent", "last", or None: as the file says
-    """
-
-    items: Mapping[str, Any]
-    games: Mapping[str, Any]
-    preferences: Mapping[str, Any]
-    both: Mapping[str, Any]
-    format: str = "auto"
-    rest: str | None = None
+_SPELT = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -42,46 +22,40 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value}
 
 
-def read(path: Path, how: Columns) -> Rankings | Games:
-    """Read a file; games stay games, since who is named first may matter."""
-    from tierrank.data import read_games, read_long_rankings, read_rankings
-    from tierrank.data.files import DataFileError
-    from tierrank.data.rankings.reading import FORMATS, format_of
+def read(
+    file: Path, *, format: Any, kind: Any, rest: str | None, columns: Mapping[str, Any]
+) -> Rankings | Games:
+    """Read a file; games stay games, since who is named first may matter.
 
-    if how.format not in FORMATS:
-        raise ValueError(f"--format is one of {', '.join(FORMATS)}, not {how.format!r}.")
-    if how.rest not in (None, "absent", "last"):
-        raise ValueError(f"--rest is absent or last, not {how.rest!r}.")
-    if path.is_dir():
-        raise DataFileError(path, None, "is a folder: give one of its files.")
-    try:
-        kind: Any = format_of(path) if how.format == "auto" else how.format
-    except DataFileError as error:
-        raise ValueError(str(error).replace("the format when you read", "--format")) from None
-    if kind in ("preflib", "jsonl"):
-        named = {**how.items, **how.games, **how.preferences, **how.both}
-        if named:
-            given = ", ".join(_spelt(name) for name in named)
-            raise DataFileError(path, None, f"{given}: that is for tables alone, leave it out.")
-        return _with_rest(read_rankings(path, format=kind), how.rest)
-    preferred, long, weighted = _look(path, kind, how)
-    if preferred:
-        return _with_rest(_read_preferences(path, kind, how), how.rest)
-    if how.items and how.games:
-        one, two = (_spelt(next(iter(part))) for part in (how.items, how.games))
-        raise DataFileError(
-            path, None,
-            f"{one} is for a table with a row an item, {two} for one with a row a game: leave one "
-            "of them out.",
-        )  # fmt: skip
-    options: dict[str, Any] = {"format": kind, **how.both}
-    if weighted and "wins" not in how.games:  # which count the games themselves
-        options.setdefault("weight", "weight")
-    if long:
-        return _with_rest(read_long_rankings(path, **how.items, **options), how.rest)
-    if how.rest == "last":
-        raise DataFileError(path, None, "--rest last is for rankings: a game has two sides.")
-    return read_games(path, **how.games, **options)
+    Parameters
+    ----------
+    file
+        or - for standard input
+    format, kind, columns
+        as for `tierrank.data.read_rankings`
+    rest
+        "absent", "last", or None: as the file says
+    """
+    from tierrank.data import DataFileError, Games, UnclearTable
+    from tierrank.data.rankings.reading import read_lists_or_games
+
+    if rest not in (None, "absent", "last"):
+        raise ValueError(f"--rest is absent or last, not {rest!r}.")
+    with _on_disk(file, format) as (path, known):
+        try:
+            found = read_lists_or_games(path, format=known, kind=kind, **columns)
+        except UnclearTable as error:
+            raise ValueError(_as_commands(error, file)) from None
+        except DataFileError as error:
+            said = str(error).replace("the format when you read", "--format")
+            raise ValueError(said) from None
+    if rest is None:
+        return found
+    if not isinstance(found, Games):
+        return replace(found, tiers=replace(found.tiers, rest=rest == "last"))
+    if rest == "last":
+        raise DataFileError(file, None, "--rest last is for rankings: a game has two sides.")
+    return found
 
 
 def missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:
@@ -107,46 +81,77 @@ def missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:
     return found
 
 
-def _read_preferences(path: Path, kind: Any, how: Columns) -> Rankings:
-    from tierrank.data import read_rankings
-    from tierrank.data.files import DataFileError
+def fewer(
+    data: Rankings | Games,
+    *,
+    exclude: Sequence[str],
+    min_games: float,
+    component: Any,
+    ties_connect: bool,
+) -> tuple[Rankings | Games, str]:
+    """Leave items out, and say how much went with them: "" if nothing did."""
+    if not exclude and not min_games and component == "all":
+        return data, ""
+    from tierrank.aggregation.connectivity import leave_out
+    from tierrank.data import Games
 
-    others = [
-        *set(how.items) - {"list"},
-        *set(how.games) - {"winner"},
-        *set(how.both) - {"separator"},
-    ]
-    if others or len(how.items.get("list", "1")) > 1:
-        wrong = ", ".join(map(_spelt, sorted(others))) or "more than one --list"
-        raise DataFileError(
-            path, None,
-            f"a row is a preference here, with --list, --winner and --loser: leave out {wrong}.",
-        )  # fmt: skip
-    named = {"list": how.items["list"][0]} if "list" in how.items else {}
-    chosen = {"loser": "loser", **how.preferences, **how.games, **named, **how.both}
-    return read_rankings(path, format=kind, **chosen)
-
-
-def _look(path: Path, kind: Any, how: Columns) -> tuple[bool, bool, bool]:
-    """Whether a row is a preference, else an item of a list; whether there is a column `weight`."""
-    from tierrank.data.rankings.columns import open_table
-
-    lists = how.items.get("list", ["list"])
-    winner = how.games.get("winner", "winner")
-    with open_table(path, kind, how.both.get("separator")) as table:
-        other = how.items or set(how.games) - {"winner"}
-        preferred = bool(how.preferences) or (not other and table.has(winner, "loser"))
-        usual = table.has(*lists, how.items.get("item", "item"))
-        long = bool(how.items) or (not how.games and usual)
-        return preferred, long, table.has("weight")
-
-
-def _with_rest(rankings: Rankings, rest: str | None) -> Rankings:
-    if rest is None:
-        return rankings
-    return replace(rankings, tiers=replace(rankings.tiers, rest=rest == "last"))
+    by_word = {str(item): item for item in data.items}
+    names = [by_word.get(word, word) for word in exclude]
+    left = leave_out(
+        data, exclude=names, min_games=min_games, component=component, ties_connect=ties_connect
+    )
+    gone = len(data.items) - len(left.items)
+    if not gone:
+        return left, ""
+    kept = set(left.items)
+    names = [str(item) for item in data.items if item not in kept]
+    more = f" and {gone - 10:,} more" if gone > 10 else ""
+    seen = "games" if isinstance(data, Games) else "lists"
+    before, after = float(data.weights.sum()), float(left.weights.sum())
+    return left, (
+        f"{gone:,} of {len(data.items):,} items are left out, and with them {before - after:,.10g} "
+        f"of {before:,.10g} {seen}: {', '.join(names[:10])}{more}."
+    )
 
 
-def _spelt(name: str) -> str:
-    named = {"wins": "--first-wins", "ties": "--tied", "tie_words": "--tie-word"}
-    return named.get(name, f"--{name.replace('_', '-')}")
+@contextmanager
+def _on_disk(file: Path, format: Any) -> Iterator[tuple[Path, Any]]:
+    """The path to read from, and the format; standard input is kept in a file for so long."""
+    if file != STDIN:
+        yield file, format
+        return
+    with on_disk(file, lambda _: "") as path:
+        yield path, _format_of(path) if format == "auto" else format
+
+
+def _format_of(path: Path) -> str:
+    """How a text is written, by how it begins."""
+    with path.open("rb") as file:
+        start = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n")
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    if start[:1] in (b"[", b"{"):
+        return "jsonl"
+    header = start.partition(b"\n")[0]
+    if header.startswith(b"#"):
+        return "preflib"
+    return "tsv" if b"\t" in header and b"," not in header else "csv"
+
+
+def _as_commands(error: UnclearTable, file: Path) -> str:
+    """What a table may be, as commands to copy."""
+    from tierrank.data.rankings.detection import KINDS
+
+    commands = []
+    for way in error.readings:
+        words = ["tierrank", "aggregate", str(file)]
+        if way.kind in ("wide", "orders"):
+            words += ["--kind", way.kind]
+        for part, value in way.columns.items():
+            if value and not (part == "item" and not isinstance(value, str)):
+                values = (value,) if isinstance(value, str) else value
+                spelt = _SPELT.get(part, (f"--{part.replace('_', '-')}",))
+                options = spelt if len(spelt) == len(values) else spelt * len(values)
+                words += [word for pair in zip(options, values, strict=True) for word in pair]
+        commands.append(f"  {shlex.join(words)}   # {KINDS[way.kind]}")
+    return "\n".join([f"{error.place} Say which it is, as in", *commands])

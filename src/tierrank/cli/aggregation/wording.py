@@ -17,8 +17,10 @@ _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in (
         "list", "item", "rank", "score", "weight", "rest", "missing_rank", "twice", "first",
-        "second", "winner", "first_score", "second_score", "winner_as", "separator", "format",
+        "second", "winner", "loser", "first_rank", "second_rank", "neutral", "first_score",
+        "second_score", "winner_as", "separator", "format",
         "prior", "model", "ties", "home", "uncertainty", "solver", "max_iter", "level",
+        "kind", "exclude", "min_games", "component",
     )
 } | {"top_k": "--top-k", "tie_words": "--tie-word", "objective": "--model"}  # fmt: skip
 _COUNTS = {"wins": "--first-wins and --second-wins", "ties": "--tied"}
@@ -37,7 +39,7 @@ _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 def spelled(message: str) -> str:
     """A message in the words of the command line, and harmless to a terminal."""
-    message = message.replace("it is None, ", "it is none, ")
+    message = message.replace("it is None, ", "it is none, ").replace(" with leave_out (", " (")
     message = _SUBJECT.sub(lambda m: f"{_OPTIONS[m[1]]} is ", message)
     message = _MAPPED.sub(lambda m: f"{_OPTIONS[m[1]]} {_quoted(m[3] + '=' + m[5])}", message)
     valued = _VALUED.sub(lambda m: f"{_OPTIONS[m[1]]} {_quoted(m[3])}", message)

@@ -18,6 +18,8 @@ from tierrank.data.text.source import Text
 FloatArray = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
 
+_BLOCK = 1 << 20  # bytes looked at at once
+
 
 @dataclass
 class Parsed:
@@ -47,7 +49,7 @@ def parse(path: Path, *, missing: float, keep_comments: bool) -> Parsed:
             "is a folder: read one of its files, or all with read_letor_fold or read_folds.",
         )
     text = Text(path, read_bytes(path, LetorError), LetorError)
-    most_rows, most_entries = text.content.count(b"\n"), text.content.count(b":")
+    most_rows, most_entries = _most_rows(text.content), text.content.count(b":")
     labels = np.empty(most_rows)
     qids = np.empty(most_rows, dtype=np.int64)
     spans = np.empty((most_rows, 3), dtype=np.int64)
@@ -101,6 +103,19 @@ def parse(path: Path, *, missing: float, keep_comments: bool) -> Parsed:
     return parsed
 
 
+def _most_rows(content: bytes) -> int:
+    """As many lines as are not empty, or some more: arrays are made for so many rows."""
+    lines = content.count(b"\n")
+    if lines * 8 < len(content):
+        return lines
+    text = np.frombuffer(content, dtype=np.uint8)
+    rows = 1
+    for start in range(0, len(text), _BLOCK):
+        breaks = text[start : start + _BLOCK + 1] == ord("\n")
+        rows += int(np.count_nonzero(breaks[1:] & ~breaks[:-1]))
+    return rows
+
+
 def _sort_rows(parsed: Parsed, row_starts: npt.NDArray[np.int64]) -> None:
     """Make indices ascend in every row, and refuse one that stands twice."""
     from scipy.sparse import csr_matrix
@@ -118,16 +133,22 @@ def _sort_rows(parsed: Parsed, row_starts: npt.NDArray[np.int64]) -> None:
 
 
 def _words(text: Text, spans: npt.NDArray[np.int64]) -> AnyArray:
-    """Give every qid as a string."""
-    words = []
-    for start, end in spans.tolist():
+    """Give every qid as a string; all rows of a query share it, however long it is."""
+    known: dict[bytes, str] = {}
+    words = np.empty(len(spans), dtype=object)
+    for row, (start, end) in enumerate(spans.tolist()):
         try:
-            words.append(text.content[start:end].decode())
+            raw = text.content[start:end]
+            word = known.get(raw)
+            if word is None:
+                word = known[raw] = raw.decode()
+            words[row] = word
         except UnicodeDecodeError:
-            word = text.content[start:end]
-            what = f"the qid {word!r} is not UTF-8: write it as UTF-8, or as a number."
+            what = (
+                f"the qid {text.shown(start, end)} is not UTF-8: write it as UTF-8, or as a number."
+            )
             raise text.error(start, what) from None
-    return np.array(words)
+    return words
 
 
 def _python_float(text: Text, start: int, end: int) -> float:

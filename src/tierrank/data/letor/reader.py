@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tierrank.data.files import SUFFIXES
+from tierrank.data.files import SUFFIXES, expands
 from tierrank.data.letor.errors import LetorError
 from tierrank.data.letor.parsing import Parsed, parse
 from tierrank.data.ranking_data import RankingData
@@ -21,6 +21,7 @@ PARTS = ("train", "vali", "test")
 _CELL, _ENTRY = 8, 12
 
 
+@expands
 def read_letor(
     path: str | PathLike[str],
     *,
@@ -29,6 +30,7 @@ def read_letor(
     missing: float = np.nan,
     dense: bool | None = None,
     keep_comments: bool = False,
+    max_expansion: float | None = None,
 ) -> RankingData:
     """Read a LETOR or svmlight ranking file.
 
@@ -63,6 +65,8 @@ def read_letor(
         is 0.
     keep_comments
         keep what follows the `#`
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Raises
     ------
@@ -91,6 +95,7 @@ def read_letor(
     )[0]  # fmt: skip
 
 
+@expands
 def read_letor_fold(
     folder: str | PathLike[str],
     *,
@@ -99,6 +104,7 @@ def read_letor_fold(
     missing: float = np.nan,
     dense: bool | None = None,
     keep_comments: bool = False,
+    max_expansion: float | None = None,
 ) -> dict[str, RankingData]:
     """Read the `train.txt`, `vali.txt` and `test.txt` of a folder such as LETOR's `Fold1`.
 

@@ -1,10 +1,11 @@
 """Rankings of items with ties: the container, and readers and writers of files.
 
 `read_rankings` and `write_rankings` are the one door; behind it are PrefLib's files, JSON lines,
-tables with a row an item of a list, and tables with a row a game of two sides.
+and tables of several kinds, in files or frames: `detection` finds out which.
 """
 
 from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.detection import UnclearTable
 from tierrank.data.rankings.errors import JsonLinesError, PrefLibError
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
@@ -15,6 +16,7 @@ from tierrank.data.rankings.paired_ranks import read_paired_ranks
 from tierrank.data.rankings.preferences import read_preferences
 from tierrank.data.rankings.preflib import PrefLib, read_preflib, write_preflib
 from tierrank.data.rankings.reading import read_rankings, write_rankings
+from tierrank.data.rankings.wide_tables import read_wide_rankings
 
 __all__ = [
     "Games",
@@ -22,6 +24,7 @@ __all__ = [
     "PrefLib",
     "PrefLibError",
     "Rankings",
+    "UnclearTable",
     "read_games",
     "read_jsonl_rankings",
     "read_long_rankings",
@@ -29,6 +32,7 @@ __all__ = [
     "read_preferences",
     "read_preflib",
     "read_rankings",
+    "read_wide_rankings",
     "write_jsonl_rankings",
     "write_long_rankings",
     "write_preflib",

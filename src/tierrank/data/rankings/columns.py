@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tierrank.data.tables.arrow import ArrowColumns, codes_and_distinct, fill
 from tierrank.data.tables.assembly import BadColumn, Columns, Distinct, FloatArray, spread
 from tierrank.data.tables.choice import absent, refuse_same_names
-from tierrank.data.tables.csv_numbers import BadCell, numbers
+from tierrank.data.tables.csv_numbers import BadCell, exact_number, numbers, places
 from tierrank.data.tables.csv_reader import as_floats, header_error, words_only
 from tierrank.data.tables.csv_text import CsvText, read_text
 from tierrank.data.tables.errors import TableError, shown
@@ -25,6 +25,8 @@ from tierrank.data.tables.parquet_reader import open_parquet, read_columns
 from tierrank.data.tables.reader import PARQUET, TableFormat, table_kind
 from tierrank.tiers.arrays import AnyArray, IntArray
 from tierrank.tiers.grouping import group_rows
+
+SURE_DIGITS = 15  # that a float64 keeps of any decimal
 
 Place = tuple[int | None, int | None]  # a row and a column, counted from 0, if it is one
 
@@ -84,9 +86,13 @@ class OpenTable:
             raise self._error((None, None), absent(name, self.names, option))
         return self.names.index(name)
 
+    def error(self, what: str) -> ValueError:
+        """What is wrong with the table's columns, under its name."""
+        return self._error((None, None), what)
+
     def refuse(self, what: str) -> NoReturn:
         """Say what is wrong with the table's columns."""
-        raise self._error((None, None), what)
+        raise self.error(what)
 
     def fetch(self, *positions: int) -> Fetched:
         """Read some columns, all at once."""
@@ -111,11 +117,15 @@ class Fetched:
     def keys(self, position: int, what: str) -> Keys:
         """Int64 keys if all are whole numbers, else strings; none is missing."""
         codes, values = self.distinct(position, what)
-        written = isinstance(self._columns, CsvColumns)
-        keys = keys_of_words(values, what) if written else keys_of(values, what)
+        keys = self.keys_of(values, what)
         if isinstance(keys, BadKey):
             self.refuse(int((codes == keys.code).argmax()), position, keys.why)
         return Keys(codes, keys).renumbered()
+
+    def keys_of(self, values: Sequence[Any], what: str) -> AnyArray | BadKey:
+        """The same of distinct values, of one column or several."""
+        written = isinstance(self._columns, CsvColumns)
+        return keys_of_words(values, what) if written else keys_of(values, what)
 
     def floats(self, position: int, what: str) -> FloatArray:
         """[rows] numbers, NaN for what is missing."""
@@ -124,6 +134,30 @@ class Fetched:
             name = shown(self._columns.names[position])
             self.refuse(found.row, position, f"the {what} column {name} {found.why}")
         return found
+
+    def in_order(self, positions: Sequence[int], what: str) -> list[FloatArray]:
+        """[rows] numbers that stand to each other, also between columns, as those of the table.
+
+        NaN for what is missing. They are the table's own, or, where float64 would make two
+        different ones equal (integers beyond 2^53, long decimals), their places in order.
+        """
+        rounds = any(map(self.rounds, positions))
+        found = [self.distinct(position, what) for position in positions] if rounds else []
+        exact = [exact_number(cell) for _, cells in found for cell in cells]
+        if not rounds or None in exact:
+            return [self.floats(position, what) for position in positions]  # or what is wrong
+        borders = np.cumsum([len(cells) for _, cells in found])[:-1]
+        by_column = zip(found, np.split(places(exact), borders), strict=True)
+        return [values[codes] for (codes, _), values in by_column]
+
+    def rounds(self, position: int) -> bool:
+        """Whether float64 would make two different numbers of a column equal."""
+        found = self.floats_or_fault(position)
+        if isinstance(found, BadColumn):
+            return found.large
+        if not self._columns.decimal(position):
+            return False
+        return len(np.unique(found)) < len(self.distinct(position, "number").values)
 
     def weights(self, position: int) -> FloatArray:
         """[rows] positive and finite numbers."""
@@ -161,7 +195,13 @@ class Fetched:
 def open_table(
     source: Any, format: TableFormat | None, separator: str | None
 ) -> Iterator[OpenTable]:
-    """Open a path or a frame; inside, only errors about the table are raised."""
+    """Open a path or a frame, or go on with an open table; inside, only errors about it are raised.
+
+    So whoever looks at the columns before it is known which reader is meant opens a file once.
+    """
+    if isinstance(source, OpenTable):
+        yield source
+        return
     if not isinstance(source, str | PathLike):
         frame = frame_columns(source)
         yield _checked(
@@ -176,7 +216,7 @@ def open_table(
             yield _checked(OpenTable(
                 names,
                 lambda positions: ArrowColumns(
-                    read_columns(file, [names[i] for i in dict.fromkeys(positions)]), names
+                    read_columns(path, file, [names[i] for i in dict.fromkeys(positions)]), names
                 ),
                 lambda place, what: TableError(
                     path, None, what, row=None if place[0] is None else place[0] + 1
@@ -236,6 +276,13 @@ class CsvColumns:
         """[rows] keys."""
         codes, words = codes_and_distinct(self._column(position))
         return spread(keys_of_words(words, what), codes)
+
+    def decimal(self, position: int) -> bool:
+        """Whether some number has more digits than float64 is sure to keep."""
+        from pyarrow import compute
+
+        longest = compute.max(compute.utf8_length(self._column(position))).as_py()
+        return longest is not None and longest > SURE_DIGITS
 
     def _column(self, position: int) -> Any:
         return self._words.column(self._place[position])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from tierrank.tiers import Tiers
+from tierrank.tiers.arrays import IntArray, offsets, preview
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -26,6 +31,8 @@ class Rankings:
         the lists, over a catalogue of items (`Tiers.from_rankings`, `Tiers.from_preferences`)
     weights
         [lists] positive and finite: how often each list was given (read-only)
+    read_as
+        what was taken for what in the table that they come from, if columns were found by name
 
     Examples
     --------
@@ -37,6 +44,7 @@ class Rankings:
 
     tiers: Tiers
     weights: FloatArray
+    read_as: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.tiers, Tiers) or self.tiers.n_items is None:
@@ -80,6 +88,44 @@ class Rankings:
             return self.tiers.names
         return tuple(range(self.tiers.n_items or 0))
 
+    def without(self, items: Iterable[Any]) -> Rankings:
+        """The same without some items: the rest of each list stays.
+
+        Lists that then compare nothing (with fewer than two items left, or none of a list whose
+        rest stands last) are left out.
+
+        Examples
+        --------
+        >>> votes = Rankings.from_rankings([["ann", ("bob", "cy")], ["cy", "ann"]])
+        >>> votes.without(["cy"])
+        Rankings(1 list of weight 1, 2 items)
+          1 × ann > bob
+        """
+        stays, number = left_over(self.items, items)
+        tiers = self.tiers.to("cpu")
+        entries, sizes = tiers.items.numpy(), tiers.tier_sizes.numpy()
+        tier = np.repeat(np.arange(len(sizes)), sizes)  # [entries]
+        list_of = np.repeat(np.arange(len(tiers)), np.diff(tiers.list_offsets.numpy()))  # [tiers]
+        named = np.bincount(list_of[tier[stays[entries]]], minlength=len(tiers))
+        speaks = named > (0 if tiers.rest and int(stays.sum()) > 1 else 1)
+        kept = stays[entries] & speaks[list_of[tier]]
+        left = np.bincount(tier[kept], minlength=len(sizes))
+        tiers_left = np.bincount(list_of[left > 0], minlength=len(tiers))
+        chosen = np.flatnonzero(speaks)
+        return replace(
+            self,
+            tiers=replace(
+                tiers,
+                items=torch.from_numpy(number[entries[kept]]),
+                tier_offsets=torch.from_numpy(offsets(left[left > 0])),
+                list_offsets=torch.from_numpy(offsets(tiers_left[chosen])),
+                n_items=int(stays.sum()),
+                names=tuple(itertools.compress(self.items, stays)),
+                keys=None if tiers.keys is None else tiers.keys[chosen],
+            ),
+            weights=self.weights[chosen],
+        )
+
     def __len__(self) -> int:
         return len(self.tiers)
 
@@ -94,6 +140,8 @@ class Rankings:
             lines.append(f"  {weight:>{width}} × {line.partition(': ')[2]}")
         if len(self) >= len(lines):
             lines.append(f"  ... {len(self) - len(lines) + 1:,} more")
+        if self.read_as:
+            lines.append(f"  read as: {self.read_as}")
         return "\n".join(lines)
 
 
@@ -119,6 +167,21 @@ def _checked(weights: Any, lists: int) -> FloatArray:
         )
     values.flags.writeable = False
     return values
+
+
+def left_over(
+    names: tuple[Any, ...], items: Iterable[Any]
+) -> tuple[npt.NDArray[np.bool_], IntArray]:
+    """[items] who stays when some are left out, and what number each has then."""
+    number = {name: i for i, name in enumerate(names)}
+    stays = np.ones(len(names), dtype=bool)
+    for item in items:
+        if item not in number:
+            close = difflib.get_close_matches(str(item), map(str, names), n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"there is no item {preview(item)} to leave out.{hint}")
+        stays[number[item]] = False
+    return stays, np.cumsum(stays) - 1
 
 
 def short(value: float) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from tierrank.data.rankings.container import Rankings, short
+from tierrank.data.rankings.container import Rankings, left_over, short
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import IntArray, offsets, preview
-from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
+from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing, read_catalogue
 
 FloatArray = npt.NDArray[np.float64]
 OutcomeArray = npt.NDArray[np.int8]
@@ -40,6 +41,10 @@ class Games:
         [games] int8: 1 the first won, 0 a tie, -1 the second won
     weights
         [games] positive and finite: how often
+    neutral
+        [games] booleans: where the first had no advantage of being it; None if nothing says so
+    read_as
+        what was taken for what in the table that they come from, if columns were found by name
 
     Examples
     --------
@@ -55,6 +60,8 @@ class Games:
     second: IntArray
     outcome: OutcomeArray
     weights: FloatArray
+    neutral: npt.NDArray[np.bool_] | None = None
+    read_as: str = ""
 
     def __post_init__(self) -> None:
         names = read_catalogue(self.names)
@@ -67,6 +74,8 @@ class Games:
             "outcome": _integers(self.outcome, "outcome", rows, SECOND, FIRST).astype(np.int8),
             "weights": _positive(self.weights, rows),
         }
+        if self.neutral is not None:
+            fields["neutral"] = _booleans(self.neutral, rows)
         same = fields["first"] == fields["second"]
         if same.any():
             row = int(same.argmax())
@@ -153,7 +162,28 @@ class Games:
             n_items=len(self.names),
             names=self.names,
         )
-        return Rankings(tiers, self.weights)
+        return Rankings(tiers, self.weights, self.read_as)
+
+    def without(self, items: Iterable[Any]) -> Games:
+        """The same without some sides, and without the games that they played.
+
+        Examples
+        --------
+        >>> games = Games.from_rows([("ann", "bob", "first"), ("bob", "cy", "tie")])
+        >>> games.without(["ann"])
+        Games(1 game of 2 sides: the first won 0, the second won 0, 1 tied)
+        """
+        stays, number = left_over(self.names, items)
+        kept = stays[self.first] & stays[self.second]
+        return replace(
+            self,
+            names=tuple(itertools.compress(self.names, stays)),
+            first=number[self.first[kept]],
+            second=number[self.second[kept]],
+            outcome=self.outcome[kept],
+            weights=self.weights[kept],
+            neutral=None if self.neutral is None else self.neutral[kept],
+        )
 
     def __repr__(self) -> str:
         rows, total = len(self), float(self.weights.sum())
@@ -166,7 +196,8 @@ class Games:
             short(float(self.weights[self.outcome == outcome].sum()))
             for outcome in (FIRST, SECOND, TIE)
         )
-        return f"Games({counted}: the first won {won}, the second won {lost}, {tied} tied)"
+        read = f"\n  read as: {self.read_as}" if self.read_as else ""
+        return f"Games({counted}: the first won {won}, the second won {lost}, {tied} tied){read}"
 
 
 _ROW = "a row is (one side, the other, outcome)."
@@ -192,7 +223,7 @@ def _encode(sides: list[Any], stated: Catalogue | None) -> tuple[IntArray, Catal
         raise ValueError(
             f"a side cannot be a name ({error}): give numbers or strings, and a tuple for a team."
         ) from None
-    missing = next((i for i, side in enumerate(sides) if side is None or side != side), None)
+    missing = next((i for i, side in enumerate(sides) if is_missing(side)), None)
     if missing is not None:
         raise ValueError(f"row {missing // 2}: the name of a side is missing: {_ROW}")
     if stated is None:
@@ -217,6 +248,15 @@ def _integers(values: Any, what: str, rows: int, low: int, high: int) -> IntArra
         row = int(wrong.argmax())
         raise ValueError(f"game {row}: {what} is {found[row]}, outside of {low} to {high}.")
     return found.astype(np.int64)
+
+
+def _booleans(values: Any, rows: int) -> npt.NDArray[np.bool_]:
+    found = np.array(values)
+    if found.dtype != np.bool_ or found.shape != (rows,):
+        raise ValueError(
+            f"neutral is {found.dtype} of shape {found.shape}: give {rows} booleans, one a game."
+        )
+    return found
 
 
 def _positive(weights: Any, rows: int) -> FloatArray:

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from io import BytesIO
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -108,7 +109,7 @@ def read_jsonl_rankings(path: str | PathLike[str]) -> Rankings:
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Number and content of every line that is not empty."""
     content = read_bytes(path, JsonLinesError).removeprefix(_MARK)
-    for number, raw in enumerate(content.split(b"\n"), start=1):
+    for number, raw in enumerate(BytesIO(content), start=1):
         if raw := raw.strip():
             yield number, raw
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, get_args
 
 from tierrank.data.rankings.columns import OpenTable, open_table
 from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.detection import complete
 from tierrank.data.rankings.long_rows import LongColumns, read_rows
 from tierrank.data.rankings.long_writer import write_long_rankings
 from tierrank.data.rankings.missing_ranks import MissingRank, checked_option
@@ -23,8 +24,8 @@ Twice = Literal["error", "best"]
 def read_long_rankings(
     source: str | PathLike[str] | Any,
     *,
-    list: str | Sequence[str] = "list",
-    item: str = "item",
+    list: str | Sequence[str] | None = None,
+    item: str | None = None,
     rank: str | None = None,
     score: str | None = None,
     weight: str | None = None,
@@ -53,8 +54,10 @@ def read_long_rankings(
         the column of item names
     rank, score
         the column that orders a list; one of the two. A lower rank is better, a higher score is
-        better, equal ones tie, gaps do not matter. Without either, the column called rank or the
-        one called score.
+        better, equal ones tie, gaps do not matter. Integers and decimals of any length are
+        compared exactly.
+        What is not named is the column called list, item, rank or score; else the only one with
+        a usual name for it, such as race, driver and position.
     weight
         the column that says how often a list was given, the same in all rows of a list
     items
@@ -103,53 +106,36 @@ def read_long_rankings(
     if rest not in ("absent", "last"):
         raise ValueError(f'rest is "absent" or "last", not {rest!r}.')
     stated = read_catalogue(items)
+    named = {"list": list, "item": item, "rank": rank, "score": score}
     with open_table(source, format, separator) as table:
-        columns = _choose(table, list, item, rank, score, weight)
+        columns = _find(table, complete(table, "items", named), weight)
         entries, weights = read_rows(
             table.fetch(*columns.all()), columns, stated, without_rank, twice == "best"
         )
     return Rankings(entries.tiers(rest == "last"), weights)
 
 
-def _choose(
-    table: OpenTable,
-    lists: str | Sequence[str],
-    item: str,
-    rank: str | None,
-    score: str | None,
-    weight: str | None,
-) -> LongColumns:
+def _find(table: OpenTable, chosen: Mapping[str, Any], weight: str | None) -> LongColumns:
     """Find the columns by name."""
-    by_name = rank is None and score is None
-    if by_name:
-        rank = "rank" if table.has("rank") else None
-        score = "score" if table.has("score") else None
-        if rank is None and score is None:
-            table.refuse(
-                "there is no column called rank or score: pass rank= or score= with the name of "
-                f"the one that orders a list. The columns are {_listed(table.names)}."
-            )
+    rank, score = chosen.get("rank"), chosen.get("score")
     if rank is not None and score is not None:
         table.refuse(
             f"rank {shown(rank)} and score {shown(score)} would both order the lists: pass one "
             "of rank= and score=."
         )
+    lists = chosen["list"]
     names = (lists,) if isinstance(lists, str) else tuple(lists)
     if not names:
         table.refuse("list names no column: give one, or several.")
-    value = rank if rank is not None else score
-    named = [*names, item, value, *(() if weight is None else (weight,))]
+    value = score if rank is None else rank
+    named = [*names, chosen["item"], value, *(() if weight is None else (weight,))]
     if len(set(named)) < len(named):
         same = next(name for i, name in enumerate(named) if name in named[:i])
         table.refuse(f"{shown(same)} is named for two things: each is a column of its own.")
     return LongColumns(
         tuple(table.find(name, "list") for name in names),
-        table.find(item, "item"),
+        table.find(chosen["item"], "item"),
         table.find(str(value), "score" if rank is None else "rank"),
         rank is not None,
         None if weight is None else table.find(weight, "weight"),
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(shown(name) for name in names)

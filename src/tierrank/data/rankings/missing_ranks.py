@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tierrank.data.rankings.columns import Fetched
 from tierrank.data.tables.assembly import BadColumn, FloatArray
-from tierrank.data.tables.csv_numbers import MISSING, BadCell, numbers
+from tierrank.data.tables.csv_numbers import MISSING, exact_number, places
 from tierrank.data.tables.errors import shown
 
 Action = Literal["drop", "last"]
@@ -53,7 +53,7 @@ def ranks_and_actions(
         [rows] whether to leave the row out
     """
     found = fetched.floats_or_fault(position)
-    if not isinstance(found, BadColumn):
+    if not isinstance(found, BadColumn) and not fetched.rounds(position):
         words, codes = np.array([""], dtype=object), np.where(np.isnan(found), 0, -1)
         values = found.copy()
     else:
@@ -75,20 +75,16 @@ def _values_and_words(
 ) -> tuple[FloatArray, npt.NDArray[np.int64], npt.NDArray[Any]]:
     """Values, NaN for what is a word; and which of the words, -1 for what is a number."""
     codes, cells = fetched.distinct(position, what)
-    if not any(isinstance(cell, str) for cell in cells):
+    exact = [exact_number(cell) for cell in cells]
+    if None in exact and not any(isinstance(cell, str) for cell in cells):
         fetched.floats(position, what)  # which says what is wrong
+    values = places([math.nan if number is None else number for number in exact])
     words: dict[str, int] = {}
-    values = np.full(len(cells), np.nan)
     word_of = np.full(len(cells), -1)
-    for code, cell in enumerate(cells):
-        text = "" if cell is None else str(cell).strip()
-        number = numbers([text])
-        is_number = not isinstance(number, BadCell) and text.lower() not in ("true", "false")
-        if is_number and not np.isnan(number[0]):
-            values[code] = number[0]
-        else:
-            word = "" if text in MISSING else text.upper()
-            word_of[code] = words.setdefault(word, len(words))
+    for code in np.flatnonzero(np.isnan(values)).tolist():
+        text = "" if cells[code] is None else str(cells[code]).strip()
+        word = "" if text in MISSING else text.upper()
+        word_of[code] = words.setdefault(word, len(words))
     known = np.array([*words, None], dtype=object)[:-1]
     return values[codes], word_of[codes], known
 

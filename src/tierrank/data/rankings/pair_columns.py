@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from tierrank.data.rankings.columns import OpenTable
+from tierrank.data.rankings.detection import complete
 from tierrank.data.tables.errors import shown
-
-SIDES = (
-    ("first", "second"), ("a", "b"), ("left", "right"), ("model_a", "model_b"),
-    ("home_team", "away_team"), ("home", "away"),
-)  # fmt: skip
-WINNER = "winner"
-SCORES = (("home_score", "away_score"), ("first_score", "second_score"))
-WINS = ("wins_first", "wins_second")
-TIES = "ties"
 
 Pair = tuple[str | None, str | None]
 
 
 class PairColumns(NamedTuple):
-    """Positions of the columns; one of winner, scores and wins says how a game ended."""
+    """Positions of the columns; winner, scores or wins say how a game ended, or the first won."""
 
     first: int
     second: int
@@ -30,12 +23,13 @@ class PairColumns(NamedTuple):
     wins: tuple[int, int] | None = None
     ties: int | None = None
     weight: int | None = None
+    neutral: int | None = None
 
-    def all(self) -> tuple[int, ...]:
+    def named(self) -> tuple[int, ...]:
         """Every column that is read."""
-        single = (self.first, self.second, self.winner, self.ties, self.weight)
-        chosen = (i for i in (*single, *(self.scores or ()), *(self.wins or ())) if i is not None)
-        return tuple(dict.fromkeys(chosen))
+        single = (self.first, self.second, self.winner, self.ties, self.weight, self.neutral)
+        both = (*(self.scores or ()), *(self.wins or ()))
+        return tuple(i for i in (*single, *both) if i is not None)
 
 
 class Wanted(NamedTuple):
@@ -47,50 +41,22 @@ class Wanted(NamedTuple):
     wins: tuple[str, str] | None
     ties: str | None
     weight: str | None
+    neutral: str | None
+    loser: str | None
+
+    def named(self) -> dict[str, Any]:
+        """Those that say who met and how it ended, as `read_games` calls them."""
+        (first, second), (first_score, second_score) = self.sides, self.scores
+        return {
+            "first": first, "second": second, "winner": self.winner, "first_score": first_score,
+            "second_score": second_score, "wins": self.wins, "ties": self.ties,
+        }  # fmt: skip
 
 
 def choose(table: OpenTable, wanted: Wanted) -> PairColumns:
     """Find the columns, by the names that were given or by those that people use."""
-    first, second = _sides(table, wanted.sides)
-    columns = PairColumns(
-        table.find(first, "first"),
-        table.find(second, "second"),
-        (first, second),
-        weight=None if wanted.weight is None else table.find(wanted.weight, "weight"),
-    )
-    columns = _result(table, _with_default(table, wanted), columns)
-    if columns.wins is not None and columns.weight is not None:
-        table.refuse("weight and wins both say how often: pass one of them.")
-    named = [
-        i for i in (*columns[:2], columns.winner, columns.ties, columns.weight) if i is not None
-    ]
-    named += [*(columns.scores or ()), *(columns.wins or ())]
-    if len(set(named)) < len(named):
-        same = next(i for n, i in enumerate(named) if i in named[:n])
-        table.refuse(
-            f"{shown(table.names[same])} is named for two things: each is a column of its own."
-        )
-    return columns
-
-
-def _sides(table: OpenTable, sides: Pair) -> tuple[str, str]:
-    first, second = sides
-    if first is not None and second is not None:
-        return first, second
-    if first is not None or second is not None:
+    if (wanted.sides[0] is None) != (wanted.sides[1] is None):
         table.refuse("pass both of first= and second=, the columns of the two sides.")
-    found = next((pair for pair in SIDES if table.has(*pair)), None)
-    if found is None:
-        usual = "; ".join(f"{one} and {two}" for one, two in SIDES)
-        table.refuse(
-            f"there are no two columns for the sides ({usual}): pass first= and second=. The "
-            f"columns are {_listed(table)}."
-        )
-    return found
-
-
-def _with_default(table: OpenTable, wanted: Wanted) -> Wanted:
-    """If nothing says how a game ended, take the usual columns."""
     if (wanted.scores[0] is None) != (wanted.scores[1] is None):
         table.refuse("pass both of first_score= and second_score=.")
     given = [wanted.winner, wanted.scores[0], wanted.wins]
@@ -98,19 +64,34 @@ def _with_default(table: OpenTable, wanted: Wanted) -> Wanted:
         table.refuse("winner, scores and wins each say how a game ended: pass one of them.")
     if wanted.ties is not None and wanted.wins is None:
         table.refuse("ties= counts ties beside wins: pass wins= too.")
-    if any(option is not None for option in given):
-        return wanted
-    if table.has(WINNER):
-        return wanted._replace(winner=WINNER)
-    scores = next((pair for pair in SCORES if table.has(*pair)), None)
-    if scores is not None:
-        return wanted._replace(scores=scores)
-    if table.has(*WINS):
-        return wanted._replace(wins=WINS, ties=TIES if table.has(TIES) else None)
-    table.refuse(
-        "no column says how a game ended: pass winner=, or first_score= and second_score=, or "
-        f"wins= (two columns) and ties=. The columns are {_listed(table)}."
+    won = wanted.loser is not None
+    if won and (wanted.winner is None or wanted.sides != (None, None)):
+        table.refuse("loser= goes with winner=, and they are the sides: leave out the others.")
+    found: Mapping[str, Any] = {"first": wanted.winner, "second": wanted.loser}
+    if not won:
+        found = complete(table, "games", wanted.named())
+    first, second = str(found["first"]), str(found["second"])
+    scores = (found.get("first_score"), found.get("second_score"))
+    wanted = wanted._replace(
+        winner=found.get("winner"), scores=scores, wins=found.get("wins"), ties=found.get("ties")
     )
+    columns = PairColumns(
+        table.find(first, "first"),
+        table.find(second, "second"),
+        (first, second),
+        weight=None if wanted.weight is None else table.find(wanted.weight, "weight"),
+        neutral=None if wanted.neutral is None else table.find(wanted.neutral, "neutral"),
+    )
+    columns = columns if won else _result(table, wanted, columns)
+    if columns.wins is not None and columns.weight is not None:
+        table.refuse("weight and wins both say how often: pass one of them.")
+    named = columns.named()
+    if len(set(named)) < len(named):
+        same = next(i for n, i in enumerate(named) if i in named[:n])
+        table.refuse(
+            f"{shown(table.names[same])} is named for two things: each is a column of its own."
+        )
+    return columns
 
 
 def _result(table: OpenTable, wanted: Wanted, columns: PairColumns) -> PairColumns:
@@ -126,7 +107,3 @@ def _result(table: OpenTable, wanted: Wanted, columns: PairColumns) -> PairColum
         wins=(table.find(wanted.wins[0], "wins"), table.find(wanted.wins[1], "wins")),
         ties=None if wanted.ties is None else table.find(wanted.ties, "ties"),
     )
-
-
-def _listed(table: OpenTable) -> str:
-    return ", ".join(shown(name) for name in table.names)

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from tierrank.data.rankings.columns import Fetched, open_table
 from tierrank.data.rankings.games import FIRST, SECOND, TIE, Games, OutcomeArray
@@ -24,11 +25,13 @@ def read_games(
     first: str | None = None,
     second: str | None = None,
     winner: str | None = None,
+    loser: str | None = None,
     first_score: str | None = None,
     second_score: str | None = None,
     wins: tuple[str, str] | None = None,
     ties: str | None = None,
     weight: str | None = None,
+    neutral: str | None = None,
     winner_as: WinnerAs = "either",
     tie_words: Sequence[str] = TIE_WORDS,
     format: TableFormat | None = None,
@@ -46,22 +49,27 @@ def read_games(
         a path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
         frame of pandas or polars, or a pyarrow table
     first, second
-        the columns of the two sides. Without them, the first of these pairs that is there:
-        first and second, a and b, left and right, model_a and model_b, home_team and away_team,
-        home and away.
+        the columns of the two sides. Without them, the pair that is there of these: first and
+        second, a and b, left and right, model_a and model_b, home_team and away_team, home and
+        away; or else of two columns that are called alike, such as player1 and player2.
     winner
         the column that names the winner: by name, by side (first or second, a or b, left or right,
         model_a or model_b, home or away, or what the two columns are called), or by a word for a
         tie. Any other word is an error, and so is one that could mean both sides.
+    loser
+        with `winner`, the two columns that name who won and who lost: they are the sides
     first_score, second_score
         the columns of two scores: the higher wins, equal ones tie
     wins, ties
         the two columns that count how often the first and the second side won, and the one that
         counts ties: such a row becomes up to three, with these counts as weights.
         Without any of winner, scores and wins, the first of these that is there: winner; home_score
-        and away_score, first_score and second_score; wins_first, wins_second and, if there, ties.
+        and away_score, first_score and second_score; wins_first, wins_second and, if there, ties;
+        or else what is called alike, such as score1 and score2.
     weight
         the column that says how often a row was seen
+    neutral
+        the column of true and false that says where the first side had no advantage of being it
     winner_as
         "name" or "side" if winners are only written so; "either" takes both
     tie_words
@@ -102,33 +110,44 @@ def read_games(
         raise ValueError(f"winner_as is one of {get_args(WinnerAs)}, not {winner_as!r}.")
     if isinstance(tie_words, str):
         raise ValueError(f"tie_words is a list of words, not one string: [{tie_words!r}].")
-    wanted = Wanted((first, second), winner, (first_score, second_score), wins, ties, weight)
+    scores = (first_score, second_score)
+    wanted = Wanted((first, second), winner, scores, wins, ties, weight, neutral, loser)
     with open_table(source, format, separator) as table:
         columns = choose(table, wanted)
-        fetched = table.fetch(*columns.all())
+        fetched = table.fetch(*dict.fromkeys(columns.named()))
         sides = read_sides(fetched, columns.first, columns.second)
         fetched.check(
             sides.first == sides.second,
             columns.second,
             "a side plays against itself: leave the row out, or name its sides.",
         )
+        rows, weights = np.arange(fetched.rows), np.ones(fetched.rows)
+        if columns.weight is not None:
+            weights = fetched.weights(columns.weight)
         if columns.wins is not None:
             rows, outcome, weights = _counted(fetched, columns.wins, columns.ties)
+        elif columns.scores is not None:
+            outcome = _by_scores(fetched, columns.scores)
+        elif columns.winner is not None:
+            winners = Winners(columns.winner, winner_as, tie_words, columns.words)
+            outcome = outcomes(fetched, sides, winners)
         else:
-            rows, weights = np.arange(fetched.rows), np.ones(fetched.rows)
-            if columns.weight is not None:
-                weights = fetched.weights(columns.weight)
-            if columns.scores is not None:
-                outcome = _by_scores(fetched, columns.scores)
-            else:
-                winners = Winners(columns.winner or 0, winner_as, tie_words, columns.words)
-                outcome = outcomes(fetched, sides, winners)
-    return Games(sides.names, sides.first[rows], sides.second[rows], outcome, weights)
+            outcome = np.full(fetched.rows, FIRST, dtype=np.int8)  # the winner's column is first
+        away = None if columns.neutral is None else _truth(fetched, columns.neutral)[rows]
+    return Games(sides.names, sides.first[rows], sides.second[rows], outcome, weights, away)
+
+
+def _truth(fetched: Fetched, position: int) -> npt.NDArray[np.bool_]:
+    values = fetched.floats(position, "neutral")
+    fetched.check(
+        ~np.isin(values, (0, 1)), position, "write true or false (or 1 or 0) for neutral ground."
+    )
+    return np.asarray(values == 1)
 
 
 def _by_scores(fetched: Fetched, positions: tuple[int, int]) -> OutcomeArray:
     """[rows] the higher score wins."""
-    one, two = (fetched.floats(position, "score") for position in positions)
+    one, two = fetched.in_order(positions, "score")
     for scores, position in ((one, positions[0]), (two, positions[1])):
         fetched.check(
             ~np.isfinite(scores),

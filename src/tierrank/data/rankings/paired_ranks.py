@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tierrank.data.rankings.columns import Keys, open_table
 from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.detection import complete
 from tierrank.data.rankings.grouped import Entries
 from tierrank.data.rankings.sides import Sides, read_sides
 from tierrank.data.tables.assembly import FloatArray
@@ -24,11 +25,11 @@ from tierrank.tiers.grouping import group_rows
 def read_paired_ranks(
     source: str | PathLike[str] | Any,
     *,
-    list: str,
-    first: str,
-    first_rank: str,
-    second: str,
-    second_rank: str,
+    list: str | None = None,
+    first: str | None = None,
+    first_rank: str | None = None,
+    second: str | None = None,
+    second_rank: str | None = None,
     format: TableFormat | None = None,
     separator: str | None = None,
 ) -> Rankings:
@@ -47,7 +48,8 @@ def read_paired_ranks(
     first, second
         the columns of the two items
     first_rank, second_rank
-        the columns of their ranks
+        the columns of their ranks. What is not named is found by the usual names, such as
+        rankingID, system1Id, system2Id, system1rank and system2rank.
 
     Examples
     --------
@@ -67,7 +69,7 @@ def read_paired_ranks(
     Tiers(1 list, catalogue of 3 items, 2 tiers)
       7: b > {a, c}
     """
-    options = {
+    named = {
         "list": list,
         "first": first,
         "second": second,
@@ -75,13 +77,14 @@ def read_paired_ranks(
         "second_rank": second_rank,
     }
     with open_table(source, format, separator) as table:
-        places = [table.find(name, option) for option, name in options.items()]
+        chosen = complete(table, "paired-ranks", named)
+        places = [table.find(str(chosen[part]), part) for part in named]
         if len(set(places)) < len(places):
             table.refuse("a column is named for two things: each is a column of its own.")
         fetched = table.fetch(*places)
         lists = fetched.keys(places[0], "list")
         sides = read_sides(fetched, places[1], places[2])
-        ranks = np.stack([fetched.floats(place, "rank") for place in places[3:]], axis=1)
+        ranks = np.stack(fetched.in_order(places[3:], "rank"), axis=1)
         return _rankings(lists, sides, ranks, lambda row, side, what: fetched.refuse(
             row, places[3 + side], what
         ))  # fmt: skip

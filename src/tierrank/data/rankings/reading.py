@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import itertools
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tierrank.data.files import DataFileError, without_compression
-from tierrank.data.rankings.columns import open_table
+from tierrank.data.files import DataFileError, expands, without_compression
+from tierrank.data.rankings.columns import OpenTable, open_table
 from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.detection import (
+    KINDS,
+    PARTS,
+    Kind,
+    Reading,
+    bears_out,
+    complete,
+    likely_wide,
+    missing_parts,
+    readings,
+    unclear,
+    with_season,
+)
 from tierrank.data.rankings.errors import Doubts
+from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
 from tierrank.data.rankings.long_tables import read_long_rankings
 from tierrank.data.rankings.long_writer import write_long_rankings
 from tierrank.data.rankings.pair_tables import read_games
+from tierrank.data.rankings.paired_ranks import read_paired_ranks
 from tierrank.data.rankings.preferences import read_preferences
 from tierrank.data.rankings.preflib import PrefLib, write_preflib
 from tierrank.data.rankings.preflib.checks import SUFFIXES as PREFLIB_TYPES
 from tierrank.data.rankings.preflib.reader import read_with
+from tierrank.data.rankings.wide_tables import read_wide_rankings
+from tierrank.data.tables.frames import is_frame
 from tierrank.data.tables.reader import TableFormat
+from tierrank.tiers.arrays import preview
 
 FileFormat = Literal["preflib", "jsonl"] | TableFormat
 RankingsFormat = Literal["auto"] | FileFormat
@@ -35,111 +59,223 @@ _BY_SUFFIX: dict[str, FileFormat] = {
 }
 
 
+_READERS: dict[Kind, Callable[..., Rankings | Games]] = {
+    "items": read_long_rankings,
+    "games": read_games,
+    "preferences": read_preferences,
+    "paired-ranks": read_paired_ranks,
+    "wide": read_wide_rankings,
+    "orders": partial(read_wide_rankings, cells="items"),
+}
+
+
 def read_rankings(
-    path: str | PathLike[str],
+    source: str | PathLike[str] | Any,
     *,
     format: RankingsFormat = "auto",
-    list: str | Sequence[str] = "list",
-    item: str = "item",
-    rank: str | None = None,
-    score: str | None = None,
-    weight: str | None = None,
-    first: str | None = None,
-    second: str | None = None,
-    winner: str | None = None,
-    loser: str | None = None,
+    kind: Kind | None = None,
     strict: bool = False,
-    **options: Any,
+    max_expansion: float | None = None,
+    **columns: Any,
 ) -> Rankings:
-    """Read a file of rankings, in whatever format its name says.
+    """Read rankings from a file of any format, or from a frame.
 
     .soc, .soi, .toc, .toi and .cat are PrefLib's (`read_preflib`); .jsonl and .ndjson JSON lines
-    (`read_jsonl_rankings`); .csv, .tsv and .parquet tables, either with a row an item of a list
-    (`read_long_rankings`), with a row a game of two sides (`read_games`), or with a row a
-    preference (`read_preferences`); .gz, .xz and .bz2 are looked through.
+    (`read_jsonl_rankings`); .csv, .tsv and .parquet tables, as are frames; .gz, .xz and .bz2 are
+    looked through.
+
+    What a row of a table is, is said by `kind`, or follows from the columns that are named, or
+    from what the columns are called and hold; then `read_as` of the result says what was taken for
+    what. Where more than one reading is likely, or none, an error shows them.
 
     Parameters
     ----------
-    path
-        the file
+    source
+        a path, or a frame of pandas or polars, or a pyarrow table
     format
         "preflib", "jsonl", "csv", "tsv" or "parquet", where the name does not tell
-    list, item, rank, score
-        columns of a table with a row an item
-    first, second, winner
-        columns of a table with a row a game
-    loser
-        with `winner` and `list`, the columns of a table with a row a preference. If no column is
-        named, a table with columns `list` and `item` has a row an item, one with `winner` and
-        `loser` a row a preference, and any other a row a game.
-    weight
-        the column of a table that says how often a list was given; without it, the one that is
-        called "weight", if there is one
+    kind
+        what a row of a table is: "items", an item of a list (`read_long_rankings`); "games", a
+        game of two sides (`read_games`), of which each becomes a list; "preferences", one item
+        over another (`read_preferences`); "paired-ranks", two items with their ranks
+        (`read_paired_ranks`); "wide", a ranking with a column an item, or "orders", with a column
+        a place (`read_wide_rankings`)
     strict
         True to refuse PrefLib files that `read_preflib` reads with a warning
-    options
-        others of `read_long_rankings` or `read_games`, such as missing_rank or first_score
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    columns
+        columns by the part they play, and other options of these readers: list, item, rank and
+        score; first, second, winner, first_score, …; winner and loser; weight. Without `weight`,
+        the column that is called so says how often a list was given, if there is one.
 
     Raises
     ------
     DataFileError
         a `ValueError` that names the file and the line, and says what to do
+    UnclearTable
+        a `ValueError` that shows how the table may be read
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "votes.jsonl")
-    ...     _ = file.write_text('["ann", ["bob", "cy"]]\\n["cy", "ann"]\\n')
+    ...     file = pathlib.Path(folder, "races.csv")
+    ...     _ = file.write_text(
+    ...         "raceId,driverId,position\\n1,ann,1\\n1,bob,2\\n1,cy,2\\n2,cy,1\\n2,ann,2\\n"
+    ...     )
     ...     read_rankings(file)
     Rankings(2 lists of weight 2, 3 items)
       1 × ann > {bob, cy}
       1 × cy > ann
+      read as: a row is an item of a list: list raceId, item driverId, rank position
     """
-    path = Path(path)
+    found = read_lists_or_games(
+        source, format=format, kind=kind, strict=strict, max_expansion=max_expansion, **columns
+    )
+    return found.to_rankings() if isinstance(found, Games) else found
+
+
+@expands
+def read_lists_or_games(
+    source: str | PathLike[str] | Any,
+    *,
+    format: RankingsFormat = "auto",
+    kind: Kind | None = None,
+    strict: bool = False,
+    max_expansion: float | None = None,
+    **columns: Any,
+) -> Rankings | Games:
+    """Do the same as `read_rankings`, but games stay games: who is named first may matter."""
     if format not in FORMATS:
         raise ValueError(f"format is one of {', '.join(FORMATS)}, not {format!r}.")
-    if path.is_dir():
-        raise DataFileError(path, None, "is a folder: give one of its files.")
-    kind = format_of(path) if format == "auto" else format
-    named_list = list != "list" and loser is None  # preferences have lists too
-    named_items = named_list or (item, rank, score) != ("item", None, None)
-    preferred = winner or "winner", loser or "loser"
-    named_games = (first, second, winner, loser) != (None, None, None, None)
-    if kind == "preflib" or kind == "jsonl":
-        if named_items or named_games or weight is not None or options:
-            what = "columns and their options are for tables alone: leave them out."
-            raise DataFileError(path, None, what)
-        if kind == "jsonl":
-            return read_jsonl_rankings(path)
-        return read_with(path, Doubts(strict=strict), stacklevel=2).rankings
-    if named_items and named_games:
-        raise DataFileError(
-            path,
-            None,
-            "name list, item, rank or score for a table with a row an item, or first, second and "
-            "winner for one with a row a game, but not both.",
-        )
-    # Opened only to look at the names of its columns, before it is known what to read.
-    with open_table(path, kind, options.get("separator")) as table:
-        if loser is not None or (
-            not named_items and (first, second) == (None, None) and table.has(*preferred)
-        ):
-            named = list if isinstance(list, str) and table.has(list) else None
-            return read_preferences(
-                path, list=named, winner=preferred[0], loser=preferred[1], format=kind, **options
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}.")
+    named = {part: _single(value) for part, value in columns.items() if value is not None}
+    table_format: Any = None
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        if path.is_dir():
+            raise DataFileError(path, None, "is a folder: give one of its files.")
+        table_format = format_of(path) if format == "auto" else format
+        if table_format in ("preflib", "jsonl"):
+            if named or kind is not None:
+                given = ", ".join(f"{part}=" for part in (named if named else ["kind"]))
+                raise DataFileError(path, None, f"{given}: that is for tables alone, leave it out.")
+            if table_format == "jsonl":
+                return read_jsonl_rankings(path)
+            return read_with(path, Doubts(strict=strict), stacklevel=3).rankings
+    with open_table(source, table_format, named.pop("separator", None)) as table:
+        return _read_table(table, kind, named)
+
+
+def of_frame(data: Any, columns: Mapping[str, Any]) -> Any:
+    """What an estimator's `fit` is given: a frame becomes lists or games, all else stays.
+
+    Columns that were not named are told in a warning, as nobody sees the lists themselves.
+    """
+    if not is_frame(data):
+        if columns:
+            raise ValueError(
+                f"{', '.join(columns)}: columns are for frames, not for {preview(data)}."
             )
-        long = named_items or (not named_games and table.has(*_names(list), item))
-        if weight is None and table.has("weight"):
-            weight = "weight"
-    if long:
-        return read_long_rankings(
-            path, list=list, item=item, rank=rank, score=score, weight=weight, format=kind,
-            **options,
-        )  # fmt: skip
-    return read_games(
-        path, first=first, second=second, winner=winner, weight=weight, format=kind, **options
-    ).to_rankings()
+        return data
+    found = read_lists_or_games(data, **columns)
+    if found.read_as:
+        warnings.warn(f"the frame was taken so: {found.read_as}", stacklevel=3)
+    return found
+
+
+def _read_table(table: OpenTable, kind: Kind | None, named: dict[str, Any]) -> Rankings | Games:
+    """Read a table as what it surely is, or refuse it with what it may be."""
+    kinds = [each for each in ([kind] if kind else KINDS) if _takes(each, named)]
+    if not kinds:
+        table.refuse(_clash(kind, named))
+    in_rows = [each for each in kinds if each in PARTS]
+    ways = [way for each in in_rows for way in readings(table, each, named)]
+    if not in_rows:
+        ways = readings(table, kinds[0], named)  # the columns are the items, whatever their names
+    sure = [way for way in ways if way.certain]
+    if len(sure) == 1 or (len(ways) == 1 and len(kinds) == 1):
+        return _read(table, (sure or ways)[0], named, kind)
+    likely = [way for each in sure or ways if (way := _tried(table, each)) is not None]
+    if not likely and not named:
+        likely = likely_wide(table)
+    if len(likely) == 1 and likely[0].certain:
+        return _read(table, likely[0], named, kind)
+    almost = [each for each in in_rows if each != "preferences"]
+    almost = [each for each in almost if missing_parts(table, each, named) == 1]
+    if not ways and not likely and len(almost) == 1:
+        complete(table, almost[0], named)  # which says what is missing
+    raise unclear(table, likely or ways)
+
+
+def _read(
+    table: OpenTable, way: Reading, named: Mapping[str, Any], kind: Kind | None
+) -> Rankings | Games:
+    """Read it so, and say what was taken for what unless all of it was asked for."""
+    columns = dict(way.columns)
+    if "weight" in _options(way.kind) and "wins" not in columns and table.has("weight"):
+        columns.setdefault("weight", "weight")  # counts count the games themselves
+    way = replace(way, columns=columns)
+    try:
+        found = _READERS[way.kind](table, **columns)
+    except ValueError:
+        # One list of preferences has no cycle; games that somebody won may well have.
+        if kind is not None or way.kind != "preferences" or columns.get("list") is not None:
+            raise
+        return _read(table, readings(table, "games", named)[0], named, "games")
+    guessed = {part for part, value in columns.items() if value is not None} - set(named)
+    return replace(found, read_as=str(way)) if guessed else found
+
+
+def _tried(table: OpenTable, way: Reading) -> Reading | None:
+    """The same if the values of the columns bear it out, with what it takes to read them."""
+    extras: list[dict[str, str]] = [{}]
+    if way.kind == "items":
+        last, best = {"missing_rank": "last"}, {"twice": "best"}
+        extras += [each for each in (last, best, last | best) if not set(each) & set(way.columns)]
+    for extra in extras:
+        columns = {**way.columns, **extra}
+        with suppress(ValueError):
+            if bears_out(table, way, _READERS[way.kind](table, **columns)):
+                return replace(way, columns=columns, certain=not extra)
+    yearly = with_season(table, way)
+    return None if yearly is None else _tried(table, yearly)
+
+
+def _options(kind: Kind) -> set[str]:
+    return set(inspect.signature(_READERS[kind]).parameters)
+
+
+def _takes(kind: Kind, named: Mapping[str, Any]) -> bool:
+    """Whether all that is named has a meaning for this kind; only some take several columns."""
+    several = {part for part in ("list", "item") if not isinstance(named.get(part, ""), str)}
+    bears = {"items": {"list"}, "wide": {"item"}, "orders": {"item"}}.get(kind, set())
+    return set(named) <= _options(kind) and several <= bears
+
+
+def _clash(kind: Kind | None, named: Mapping[str, Any]) -> str:
+    """What to say of columns that no table has together."""
+    for part in named:
+        if not any(part in _options(each) for each in KINDS):
+            raise TypeError(f"there is no option {part!r} for tables of rankings")
+    if kind is not None:
+        wrong = [f"{part}=" for part in named if not _takes(kind, {part: named[part]})]
+        return f"{KINDS[kind]}, and {', '.join(wrong)} is not for that: leave it out."
+    for one, two in itertools.combinations(named, 2):
+        meant = [next(k for k in KINDS if _takes(k, {part: named[part]})) for part in (one, two)]
+        if not any(_takes(each, {part: named[part] for part in (one, two)}) for each in KINDS):
+            return (
+                f"{one}= is for a table where {KINDS[meant[0]]}, {two}= for one where "
+                f"{KINDS[meant[1]]}: leave one of them out."
+            )
+    return f"no table has all of {', '.join(f'{part}=' for part in named)}: leave one of them out."
+
+
+def _single(value: Any) -> Any:
+    """One column that stands in a list by itself."""
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def write_rankings(rankings: Rankings, path: str | PathLike[str]) -> None:
@@ -192,7 +328,3 @@ def format_of(path: Path) -> FileFormat:
             "you read.",
         )
     return _BY_SUFFIX[suffix]
-
-
-def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -54,6 +54,12 @@ class ArrowColumns:
             return found
         return spread(keys_of(found.values, what), found.codes)
 
+    def decimal(self, position: int) -> bool:
+        """Whether its numbers are decimals."""
+        from pyarrow import types
+
+        return bool(types.is_decimal(_plain(self._column(position)).type))
+
     def _column(self, position: int) -> Any:
         return self._table.column(self._place[self.names[position]])
 

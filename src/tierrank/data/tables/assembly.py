@@ -18,15 +18,19 @@ EXACT_INTEGERS = 2**53
 
 
 class BadColumn(NamedTuple):
-    """A column that does not serve: why, and in which row, counted from 0, if in one."""
+    """A column that does not serve: why, and in which row, counted from 0, if in one.
+
+    `large` if it is an integer that a float64 would change.
+    """
 
     why: str
     row: int | None = None
+    large: bool = False
 
     @classmethod
     def with_integer(cls, value: int, row: int) -> BadColumn:
         """For an integer that a float64 would change."""
-        return cls(f"has {value}, over 2^53, which a float64 cannot hold: scale it.", row)
+        return cls(f"has {value}, over 2^53, which a float64 cannot hold: scale it.", row, True)
 
 
 class Distinct(NamedTuple):
@@ -50,6 +54,9 @@ class Columns(Protocol):
 
     def keys(self, position: int, what: str = "query") -> npt.NDArray[Any] | BadColumn:
         """[rows] keys; `what` is what errors call one."""
+
+    def decimal(self, position: int) -> bool:
+        """Whether its numbers may be decimals that a float64 rounds."""
 
 
 def assemble(

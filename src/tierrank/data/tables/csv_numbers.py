@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from decimal import Decimal
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +40,26 @@ def numbers(cells: Sequence[str]) -> npt.NDArray[np.float64] | BadCell:
             return BadCell(row, value)
         values[row] = value
     return values
+
+
+def exact_number(cell: Any) -> Any:
+    """The number of a cell to the last digit, NaN for what is missing; None if it is no number."""
+    if cell is None:
+        return math.nan
+    if not isinstance(cell, str):
+        return cell if isinstance(cell, Real | Decimal) else None
+    word = cell.strip(_BLANKS)
+    value = math.nan if word in MISSING else _number(word)
+    if isinstance(value, str):
+        return None
+    return Decimal(word) if math.isfinite(value) else value
+
+
+def places(exact: Sequence[Any]) -> npt.NDArray[np.float64]:
+    """The place of each number in the order of all, equal ones alike; NaN and infinities stay."""
+    order = sorted({value for value in exact if math.isfinite(value)})
+    number = {value: float(place) for place, value in enumerate(order)}
+    return np.array([number.get(value, value) for value in exact], dtype=np.float64)
 
 
 def _is_truth(cells: Sequence[str]) -> bool:

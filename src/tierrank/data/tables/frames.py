@@ -45,14 +45,20 @@ def frame_error(row: int | None, what: str) -> ValueError:
     return ValueError(what if row is None else f"row {row} of the frame: {what}")
 
 
+def is_frame(data: Any) -> bool:
+    """Whether it is a frame whose columns have names: one of pandas may be but a numbered array."""
+    kind = _library(data)
+    return kind is not None and not (kind == "pandas" and _is_numbered(data.columns))
+
+
 def frame_columns(frame: Any) -> Columns:
     """Give the columns of a frame of any of the three libraries."""
-    libraries = {kind.__module__.partition(".")[0] for kind in type(frame).__mro__}
-    if "pandas" in libraries and hasattr(frame, "iloc") and hasattr(frame, "columns"):
+    kind = _library(frame)
+    if kind == "pandas":
         return PandasColumns(frame)
-    if "polars" in libraries and hasattr(frame, "to_series"):
+    if kind == "polars":
         return PolarsColumns(frame)
-    if "pyarrow" in libraries and hasattr(frame, "column_names"):
+    if kind == "pyarrow":
         from tierrank.data.tables.arrow import ArrowColumns
 
         return ArrowColumns(frame, list(frame.column_names))
@@ -61,6 +67,24 @@ def frame_columns(frame: Any) -> Columns:
         f"a {type(frame).__module__}.{type(frame).__qualname__} is not a frame: give one of "
         f"pandas or polars, or a pyarrow table.{advice}"
     )
+
+
+def _library(data: Any) -> str | None:
+    """Whose frame it is, if it is one."""
+    libraries = {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
+    marks = {"pandas": ("iloc", "columns"), "polars": ("to_series",), "pyarrow": ("column_names",)}
+    return next(
+        (
+            library
+            for library, has in marks.items()
+            if library in libraries and all(hasattr(data, each) for each in has)
+        ),
+        None,
+    )
+
+
+def _is_numbered(columns: Any) -> bool:
+    return type(columns).__name__ == "RangeIndex"
 
 
 class PandasColumns:
@@ -100,6 +124,12 @@ class PandasColumns:
         """[rows] keys."""
         return _keys(self.distinct(position, what), what)
 
+    def decimal(self, position: int) -> bool:
+        """Whether its numbers may be decimals, which pandas keeps as objects."""
+        from pandas.api import types
+
+        return bool(types.is_object_dtype(self._frame.dtypes.iloc[position]))
+
 
 class PolarsColumns:
     """The columns of a `polars.DataFrame`."""
@@ -133,6 +163,10 @@ class PolarsColumns:
     def keys(self, position: int, what: str = "query") -> Any:
         """[rows] keys."""
         return _keys(self.distinct(position, what), what)
+
+    def decimal(self, position: int) -> bool:
+        """Whether its numbers are decimals."""
+        return bool(self._frame.dtypes[position].is_decimal())
 
 
 def _floats_of_objects(values: list[Any], missing: list[bool]) -> FloatArray | BadColumn:

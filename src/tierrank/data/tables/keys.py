@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tierrank.data.tables.errors import shown
+from tierrank.tiers.catalogue import is_missing
 
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _EXACT = 2**53
@@ -33,7 +34,7 @@ def keys_of(distinct: Sequence[Any], what: str = "query") -> npt.NDArray[Any] | 
         empty = next((code for code, word in enumerate(distinct) if not word.strip()), None)
         return _strings(distinct) if empty is None else BadKey(empty, _empty(what))
     for code, value in enumerate(distinct):
-        if value is None or (isinstance(value, float) and value != value):
+        if is_missing(value):
             return BadKey(code, f"the {what} is missing: give every row one.")
         if isinstance(value, float) and value in (float("inf"), float("-inf")):
             return BadKey(code, f"the {what} is {value}: give a number or a word.")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tierrank.data.files import check_expansion
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.tables.arrow import ArrowColumns
 from tierrank.data.tables.assembly import assemble
@@ -14,6 +15,7 @@ from tierrank.data.tables.choice import Wanted, choose
 from tierrank.data.tables.errors import TableError
 
 _MAGIC = b"PAR1"
+_CELL = 8  # bytes
 
 
 def read_parquet(path: Path, wanted: Wanted, missing: float) -> RankingData:
@@ -26,7 +28,9 @@ def read_parquet(path: Path, wanted: Wanted, missing: float) -> RankingData:
         names = file.schema_arrow.names
         choice = choose(names, wanted, lambda what: refuse(None, what))
         label = () if choice.label is None else (choice.label,)
-        table = read_columns(file, [names[i] for i in (*label, choice.query, *choice.features)])
+        table = read_columns(
+            path, file, [names[i] for i in (*label, choice.query, *choice.features)]
+        )
         return assemble(ArrowColumns(table, names), choice, missing, refuse)
 
 
@@ -46,8 +50,9 @@ def open_parquet(path: Path) -> Iterator[Any]:
             yield parquet.ParquetFile(raw, page_checksum_verification=True)
 
 
-def read_columns(file: Any, names: Sequence[str]) -> Any:
+def read_columns(path: Path, file: Any, names: Sequence[str]) -> Any:
     """Some columns of an open Parquet file."""
+    check_expansion(path, file.metadata.num_rows * len(names) * _CELL, TableError)
     table = file.read(columns=list(names))
     table.validate(full=True)  # pyarrow trusts offsets and UTF-8 otherwise
     return table

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, get_args
 
-from tierrank.data.files import without_compression
+from tierrank.data.files import expands, without_compression
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables.choice import Wanted
 from tierrank.data.tables.errors import TableError, need_pyarrow
@@ -18,6 +18,7 @@ PARQUET = ".parquet"
 TableFormat = Literal["csv", "tsv", "parquet"]
 
 
+@expands
 def read_table(
     path: str | PathLike[str],
     *,
@@ -28,6 +29,7 @@ def read_table(
     missing: Missing = "keep",
     separator: str | None = None,
     format: TableFormat | None = None,
+    max_expansion: float | None = None,
 ) -> RankingData:
     """Read a CSV or Parquet file with named columns.
 
@@ -44,7 +46,8 @@ def read_table(
         scored: `y` is 0 then.
     query
         the column of queries, of any plain type. `qid` are integers if all are whole numbers (in
-        CSV: written as 7, not as 07 or 7.0), else strings.
+        CSV: written as 7, not as 07 or 7.0), else strings. None may be missing, nor, in CSV, one
+        of the words below that stand for it.
     features
         the columns of `X`, in this order; without it, all others as they stand in the file.
         They hold numbers, or true and false throughout.
@@ -57,6 +60,9 @@ def read_table(
         what stands between two cells of a CSV file; without it, as the name says
     format
         "csv", "tsv" or "parquet", where the name does not tell
+    max_expansion
+        how many times its size a compressed file, or a Parquet file, may expand to, beyond half a
+        GiB: 200 without it
 
     Raises
     ------

@@ -11,6 +11,7 @@ import numpy as np
 
 from tierrank.data.files import writing
 from tierrank.data.ranking_data import RankingData
+from tierrank.data.tables.csv_numbers import MISSING
 from tierrank.data.tables.errors import need_pyarrow, shown
 from tierrank.data.tables.reader import PARQUET, SEPARATORS, table_suffix
 
@@ -111,6 +112,10 @@ def _write_csv(file: IO[bytes], data: RankingData, header: list[str], separator:
 
     special = (separator, '"', "\n", "\r")
     words = set() if data.qid.dtype.kind in "iu" else set(data.qid.tolist())
+    if absent := next((word for word in words if word.strip() in MISSING), None):
+        raise ValueError(
+            f"in CSV a query {absent!r} is a missing value: call it otherwise, or write Parquet."
+        )
     options = csv.WriteOptions(
         include_header=False,
         delimiter=separator,

@@ -10,6 +10,7 @@ from zipfile import ZipFile
 
 import numpy as np
 
+from tierrank.data.files import check_expansion
 from tierrank.data.text.rows import first_repeated
 from tierrank.data.xc.errors import XCError
 
@@ -76,7 +77,11 @@ class _Archive:
                     there = {name.removesuffix(".npy"): name for name in archive.namelist()}
                     if missing := [name for name in NAMES if name not in there]:
                         raise ValueError(f"it has no {', '.join(missing)}")
+                    sizes = [archive.getinfo(there[name]).file_size for name in NAMES]
+                    check_expansion(path, sum(sizes), XCError)
                     self._arrays = {name: _array(archive.read(there[name])) for name in NAMES}
+            except XCError:
+                raise
             except Exception as error:
                 # Of any kind: zipfile, zlib, tokenize and numpy's header each have their own.
                 what = f"is no sparse matrix that can be read ({_reason(error)})"

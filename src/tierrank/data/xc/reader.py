@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tierrank.data.files import expands
 from tierrank.data.multilabel import MultiLabelData
 from tierrank.data.xc.errors import XCError
 from tierrank.data.xc.header import HeaderOption
@@ -15,6 +16,7 @@ from tierrank.data.xc.npz import is_npz, read_npz
 from tierrank.data.xc.parsing import MOST_COLUMNS, parse_matrix, parse_rows
 
 
+@expands
 def read_xc(
     path: str | PathLike[str],
     *,
@@ -23,6 +25,7 @@ def read_xc(
     n_labels: int | None = None,
     one_based: bool = False,
     header: HeaderOption = "auto",
+    max_expansion: float | None = None,
 ) -> MultiLabelData:
     """Read multi-label data in the formats of the Extreme Classification Repository.
 
@@ -57,6 +60,9 @@ def read_xc(
     header
         whether text begins with a header. "auto": if its first line is just three whole numbers,
         two if labels are apart.
+    max_expansion
+        how many times its size a compressed file, or an .npz, may expand to, beyond half a GiB:
+        200 without it
 
     Raises
     ------
@@ -98,12 +104,14 @@ def read_xc(
     return MultiLabelData(features.matrix(), label_sets.matrix())
 
 
+@expands
 def read_xc_features(
     path: str | PathLike[str],
     *,
     n_features: int | None = None,
     one_based: bool = False,
     header: HeaderOption = "auto",
+    max_expansion: float | None = None,
 ) -> Any:
     """Read features alone, of rows whose labels are not known.
 

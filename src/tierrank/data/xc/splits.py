@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def read_xc_split(path: str | PathLike[str], column: int = 0) -> npt.NDArray[np.
     lines: dict[int, int] = {}
     width = None
     content = read_bytes(path, XCError).removeprefix(b"\xef\xbb\xbf")
-    for line, words in enumerate(map(bytes.split, content.split(b"\n")), start=1):
+    for line, words in enumerate(map(bytes.split, BytesIO(content)), start=1):
         if not words:
             continue
         if width is None:

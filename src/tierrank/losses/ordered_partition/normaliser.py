@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from tierrank.losses.ordered_partition.given_size import GivenSize
+from tierrank.plackett_luce.transforms import once
 from tierrank.tiers.ragged import range_numbers
 
 MOST_ITEMS = 200
@@ -85,20 +86,9 @@ class _LogNormaliser(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, by_chain: Tensor) -> tuple[Tensor, None]:
         f, gradient, offsets = ctx.saved_tensors
-        once: Tensor = _Once.apply(f, gradient)  # type: ignore[no-untyped-call]
-        return once * by_chain[range_numbers(offsets.diff())], None
-
-
-class _Once(torch.autograd.Function):
-    """The gradient as it was computed, of which autograd is not to believe that it is constant."""
-
-    @staticmethod
-    def forward(ctx: Any, f: Tensor, gradient: Tensor) -> Tensor:
-        return gradient.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *_: Tensor) -> Any:
-        raise RuntimeError("pmop_exact can be differentiated once, not twice")
+        if torch.is_grad_enabled():
+            gradient = once(gradient, "pmop_exact can be differentiated once, not twice", f)
+        return gradient * by_chain[range_numbers(offsets.diff())], None
 
 
 def _blocks(offsets: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -36,24 +36,29 @@ def rank_svm(
     """
     given = Scores(scores)
     order = TierOrder(given.values, tiers)
-    as_upper, as_lower = violations(order)
-    # Σ over violating pairs of 1 − w_i + w_j; as many slopes up as down, so a shift is free
-    lists = Groups(order.list_of, len(order.list_offsets) - 1)
-    size = order.list_offsets.diff().to(order.rows)
-    centre = lists.sum(order.rows.detach()) / size
-    slope = (as_lower - as_upper).to(order.rows)
-    losses = lists.sum(as_upper + slope * (order.rows - centre[lists.of]))
+    as_upper, as_lower, rising = violations(order)
+    # Σ over violating pairs of 1 − w_i + w_j, where a difference is the sum of the gaps between
+    # neighbours that it spans. How many pairs span a gap is a whole number, so what is far away
+    # costs the others no digits, as it would if one number were taken off all scores.
+    spanned = (as_upper - as_lower)[rising].cumsum(0)
+    at = spanned.nonzero()[:, 0]
+    gaps = order.rows[rising[at + 1]] - order.rows[rising[at]]
+    lists, n = order.list_of, len(order.list_offsets) - 1
+    losses = Groups(lists, n).sum(as_upper.to(gaps))
+    losses = losses + Groups(lists[rising[at]], n).sum(spanned[at] * gaps)
     return finish(given, losses, weights, reduction)
 
 
-def violations(order: TierOrder) -> tuple[Tensor, Tensor]:
+def violations(order: TierOrder) -> tuple[Tensor, Tensor, Tensor]:
     """[entries] in how many pairs with w_j > w_i − 1 an item is i, the upper, and j, the lower.
+
+    And the [entries] by list and rising score, in which the sums are taken.
 
     Two tiers, numbered from the best, part at the highest bit in which their numbers differ. So,
     one bit after the other: items that agree in all higher bits form a group, where those with a
     0 are above those with a 1, and a search in either's sorted scores counts the pairs.
     """
-    height, reach = _levels(order.rows.detach())
+    height, reach, rising = _levels(order.rows.detach())
     first_tier = torch.searchsorted(order.tier_list, order.list_of)
     number = order.tier_of - first_tier
     as_upper, as_lower = torch.zeros_like(number), torch.zeros_like(number)
@@ -68,17 +73,20 @@ def violations(order: TierOrder) -> tuple[Tensor, Tensor]:
         in_order = reaches.sort().values
         group_start = torch.searchsorted(in_order, group[lower])
         as_lower[lower] += torch.searchsorted(in_order, heights, right=True) - group_start
-    return as_upper, as_lower
+    return as_upper, as_lower, rising[order.list_of[rising].argsort(stable=True)]
 
 
-def _levels(w: Tensor) -> tuple[Tensor, Tensor]:
+def _levels(w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Whole numbers height and reach, 0 … n, with height_j ≥ reach_i where w_j > w_i − 1.
 
     The height of w_j is the number of scores below it, the reach of w_i that of scores up to
-    w_i − 1.
+    w_i − 1. And the order of the scores.
     """
     in_order, index = w.sort()
     height, reach = torch.empty_like(index), torch.empty_like(index)
     height[index] = torch.searchsorted(in_order, in_order)
-    reach[index] = torch.searchsorted(in_order, in_order - 1, right=True)
-    return height, reach
+    lower = in_order - 1
+    # from 2^53 on the 1 is rounded away: then what is as high as w_i is within its reach, too
+    lower = torch.where(lower < in_order, lower, in_order.nextafter(in_order - torch.inf))
+    reach[index] = torch.searchsorted(in_order, lower, right=True)
+    return height, reach, index

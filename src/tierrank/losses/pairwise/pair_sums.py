@@ -16,6 +16,7 @@ from torch import Tensor
 from tierrank.losses.pairwise import plain
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.kernels import compiled_for
+from tierrank.plackett_luce.transforms import once
 from tierrank.tiers.ragged import range_numbers, repeat
 
 
@@ -67,19 +68,17 @@ class _PairSums(torch.autograd.Function):
         sums, slopes = (
             part.new_zeros(len(lengths)).index_add(0, of, part) for part in (loss, by_parameter)
         )
-        ctx.save_for_backward(gradient, slopes, lengths)
+        ctx.save_for_backward(rows, parameter, gradient, slopes, lengths)
         return sums
 
     @staticmethod
     def backward(ctx: Any, by_list: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():  # torch's once_differentiable would let a constant pass
-            raise NotImplementedError(
-                "ranknet, rao_kupper and davidson can be differentiated once: leave out "
-                "create_graph=True"
-            )
-        gradient, slopes, lengths = ctx.saved_tensors
+        rows, parameter, gradient, slopes, lengths = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            message = "ranknet, rao_kupper and davidson can be differentiated once, not twice"
+            gradient, slopes = (once(by, message, rows, parameter) for by in (gradient, slopes))
         to_parameter = (slopes * by_list).sum() if ctx.needs_input_grad[1] else None
-        return gradient * repeat(by_list, lengths), to_parameter, None, None, None, None, None
+        return gradient * by_list[range_numbers(lengths)], to_parameter, *(None,) * 5
 
 
 def _pair_sums_for(

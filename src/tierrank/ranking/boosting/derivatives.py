@@ -15,8 +15,10 @@ from torch import Tensor
 
 from tierrank.losses.likelihood import _without_ties
 from tierrank.losses.modules import Objective
+from tierrank.losses.ordered_partition.given_size import SizedStages
 from tierrank.losses.positions import tier_weights
 from tierrank.losses.registry import OBJECTIVES
+from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce import operators
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.tier_weights import upper_tier_weights
@@ -42,6 +44,7 @@ SECOND_DERIVATIVES: dict[str, Second] = {
     "rank-regress": "exact",
     "rao-kupper": "exact",
     "davidson": "exact",
+    "cox-discrete": "exact",
     "pmop-fd": "upper bound",
     "pmop-exact": "constant",
     "pmop-gibbs": "constant",
@@ -187,6 +190,12 @@ class BoostingObjective:
         if self.name == "rank-regress":  # (1 − d)² of every pair of different tiers
             others = np.repeat(lengths, self.tiers.n_tiers.numpy()) - sizes
             return np.repeat(2.0 * others, sizes)
+        if self.name == "cox-discrete":
+            scores = torch.empty(len(rows), dtype=torch.float64)
+            scores[self.tiers.items] = torch.from_numpy(rows)
+            stages = SizedStages(TierOrder(scores, self.tiers))
+            by_row = torch.zeros_like(scores).index_add(0, stages.place, stages.variances())
+            return np.asarray(by_row.numpy())
         return _compiled_bends(self.name, rows, self.tiers, self.parameters)
 
     def _has_target(self) -> Array:

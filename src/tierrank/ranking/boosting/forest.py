@@ -203,8 +203,7 @@ def _check(forest: Forest) -> None:
         raise ValueError("the forest has a node whose children are not below it in its tree")
     if len(np.unique(np.concatenate([child, child + 1]))) != nodes - len(forest):
         raise ValueError("the forest has a node without a parent, or with two")
-    feature = forest.feature[inner]
-    if (feature < 0).any() or (feature >= forest.n_features).any():
+    if (forest.feature < 0).any() or (forest.feature >= forest.n_features).any():
         raise ValueError(f"the forest looks at a feature beyond its {forest.n_features}")
     if np.isnan(forest.threshold).any() or (forest.missing > 2).any():
         raise ValueError("the forest has a threshold that is NaN, or an unknown kind of missing")

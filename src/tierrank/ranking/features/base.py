@@ -182,7 +182,13 @@ def check_finite(X: Any, *, allow_nan: bool) -> None:
     else:
         row, column = divmod(at, X.shape[1])
     nan = bool(np.isnan(values.flat[at]))
+    cure = "give it a finite number first"
+    if nan:
+        cure = (
+            'fill them in first, by Impute, a ranker\'s features=["impute", "standardize"], or, on '
+            "the command line, --features impute --features standardize (or --missing 0)"
+        )
     raise ValueError(
         f"X[{row}, {column}] is {'NaN' if nan else 'infinite'} ({int(wrong.sum())} such values in "
-        f"all): {'impute missing values' if nan else 'give it a finite number'} first."
+        f"all): {cure}."
     )

@@ -16,9 +16,8 @@ from tierrank.tiers.arrays import (
     offsets,
     run_starts,
     stable_order,
-    to_numpy,
 )
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.grouping import as_keys, group_rows
 
 Method = Literal["minmax", "standard", "rank"]
 
@@ -69,7 +68,7 @@ class QueryScale(FeatureTransformer):
         X
             [rows, features]
         qid
-            [rows] the query of each row, adjacent or not; None if all are of one query
+            [rows] the query of each row, adjacent or not
 
         Returns
         -------
@@ -77,6 +76,12 @@ class QueryScale(FeatureTransformer):
             [rows, features] in the order and dtype of X
         """
         check_is_fitted(self)
+        if qid is None:
+            raise ValueError(
+                "QueryScale needs the query of each row: write transform(X, qid=qid), or let a "
+                'ranker do it (features="query-scale"). A Pipeline hands qid on after '
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
         matrix = self._read(X, reset=False)
         queries = _group(qid, len(matrix))
         scale = {"minmax": _minmax, "standard": _standard, "rank": _rank}[self.method]
@@ -123,9 +128,7 @@ class _Queries(NamedTuple):
 
 
 def _group(qid: Any, rows: int) -> _Queries:
-    if qid is None:
-        return _Queries(None, np.array([0, rows]))
-    keys = to_numpy(qid, "qid")
+    keys = as_keys(qid)
     if keys.shape != (rows,):
         raise ValueError(f"qid has shape {keys.shape}, but X has {rows} rows: give one qid a row.")
     query_of_row, names = group_rows(keys, rows)

@@ -63,6 +63,7 @@ class ConnectivityFacts:
     components: int  # strongly connected ones
     strongly_connected: bool
     text: str = ""
+    seen: str = "lists"  # what the lists are: "lists" or "games"
 
 
 @dataclass(frozen=True)

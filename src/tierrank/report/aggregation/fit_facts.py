@@ -35,10 +35,10 @@ def connectivity_section(page: AggregationPage) -> Section:
     )
     pairs = [
         ("items", f"{data.items:,}"),
-        ("lists", f"{data.lists:,}"),
-        ("distinct lists", f"{data.distinct_lists:,}"),
+        (data.seen, f"{data.lists:,}"),
+        (f"distinct {data.seen}", f"{data.distinct_lists:,}"),
         ("total weight", _amount(data.total_weight)),
-        ("lists that compare nothing", f"{data.lists_without_information:,}"),
+        (f"{data.seen} that compare nothing", f"{data.lists_without_information:,}"),
         ("groups never compared", f"{data.groups:,}" if data.groups > 1 else "none"),
         ("strongly connected components", f"{data.components:,}"),
     ]

@@ -91,7 +91,7 @@ def _subtitle(page: AggregationPage) -> str:
 def _facts(page: AggregationPage) -> str:
     """The few figures to see first."""
     data, fit = page.connectivity, page.convergence
-    pairs = [("items", f"{data.items:,}"), ("lists", f"{data.lists:,}")]
+    pairs = [("items", f"{data.items:,}"), (data.seen, f"{data.lists:,}")]
     if page.tiers:
         pairs.append(("tiers", f"{page.tiers:,}"))
     no = '<span class="bad">no</span>'

@@ -1,0 +1,405 @@
+"""What a table holds: which kind it is, and which column plays which part.
+
+Here alone the usual names of columns are known. Columns that have the names of the documentation
+are taken by these. Of any other, a name only proposes what it may be: the values must bear it out,
+and where several proposals stand, all are shown and none is taken.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from tierrank.data.rankings.columns import OpenTable
+from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.games import Games
+from tierrank.data.tables.assembly import BadColumn
+from tierrank.data.tables.csv_numbers import exact_number
+from tierrank.data.tables.errors import shown
+
+Kind = Literal["items", "games", "preferences", "paired-ranks", "wide", "orders"]
+
+KINDS: dict[Kind, str] = {
+    "items": "a row is an item of a list",
+    "games": "a row is a game of two sides",
+    "preferences": "a row is a preference of one item over another",
+    "paired-ranks": "a row is two items of a list, each with its rank",
+    "wide": "a row is a ranking, a column an item, a cell its rank",
+    "orders": "a row is a ranking, best first, a cell an item",
+}
+
+# Names that the documentation promises.
+SIDES = (
+    ("first", "second"), ("a", "b"), ("left", "right"), ("model_a", "model_b"),
+    ("home_team", "away_team"), ("home", "away"),
+)  # fmt: skip
+SCORES = (("home_score", "away_score"), ("first_score", "second_score"))
+WINS, TIES = ("wins_first", "wins_second"), "ties"
+
+# Names that people also give, in words: driverId is driver, positionOrder is position order.
+_WORDS = {
+    "list": "list query qid race event contest heat ballot voter vote user session judge juror "
+    "ranking election respondent participant annotator rater",
+    "item": "item driver player athlete runner rider swimmer skater horse competitor contestant "
+    "candidate alternative option team club constructor product document doc model system variety",
+    "rank": "rank place position pos placing placement standing order finish",
+    "score": "score points rating grade stars",
+    "winner": "winner won result outcome preferred preference choice better",
+}  # fmt: skip
+_LISTS, _ITEMS, _RANKS, _SCORES, _WINNERS = (set(words.split()) for words in _WORDS.values())
+_RANKS |= {"position order", "finish position", "finishing position", "finish order"}
+_SIDES = _ITEMS | {"", "side", "response", "answer", "fighter", "opponent"}
+_WHEN = {"season", "year", "edition", "date"}  # with which the name of a race is one list's
+_GOALS = {"score", "goals", "points", "runs"}
+_WON, _TIED = {"wins", "win", "won", "w"}, {"ties", "tie", "tied", "draws", "draw", "t"}
+_PREFERRED = (("winner", "loser"), ("better", "worse"), ("chosen", "rejected"))
+
+# Two columns that differ in these only are one of each side; with the third there are three.
+_MARKS = {
+    ("first", "second"): "third", ("a", "b"): "c", ("left", "right"): "", ("home", "away"): "",
+    ("1", "2"): "3", ("x", "y"): "z", ("i", "j"): "k", ("one", "two"): "three",
+    ("white", "black"): "", ("ij", "ji"): "",
+}  # fmt: skip
+_BARE = {"first", "a", "left", "home", "i", "white"}  # that may be a side's name by themselves
+_TOKEN = re.compile(r"\d+|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
+_ENDINGS = {"id", "name", "code", "key", "no", "nr", "number"}
+_ROW_NUMBERS = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__|rownames")
+_PLACES = re.compile(r"\d+|\d+(st|nd|rd|th)|(rank|place|pos|position|choice|v|x)[ _.]?\d+", re.I)
+
+_SAID = (
+    "list", "item", "rank", "score", "first", "second", "first_rank", "second_rank", "winner",
+    "loser", "first_score", "second_score", "wins", "ties", "weight", "neutral",
+)  # fmt: skip
+_ANY = _LISTS | _ITEMS | _RANKS | _SCORES | _WINNERS | _WHEN
+_LEAST_WIDE = 3  # columns of a wide table that is recognised
+_MOST_TWICE = 0.1  # share of rows that an item's second place in a list may be
+
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read a table.
+
+    Attributes
+    ----------
+    kind
+        what a row is
+    columns
+        options of the reader: columns by the part they play, and what else it needs
+    certain
+        whether every column was named by the user, or is called as the documentation says
+    """
+
+    kind: Kind
+    columns: Mapping[str, Any]
+    certain: bool = False
+
+    def __str__(self) -> str:
+        given = {part: self.columns[part] for part in _SAID if self.columns.get(part)}
+        parts = [f"{part.replace('_', ' ')} {_listed(value)}" for part, value in given.items()]
+        if self.kind == "preferences" and "list" not in given:
+            parts.append("all rows of one list")
+        return f"{KINDS[self.kind]}: {', '.join(parts)}"
+
+
+class UnclearTable(ValueError):
+    """A table of which it is not clear what it holds.
+
+    Attributes
+    ----------
+    place
+        the table, and what is unclear
+    readings
+        what it may be, the likeliest first; none if nothing seems likely
+    """
+
+    def __init__(self, place: str, readings: Sequence[Reading]) -> None:
+        calls = "".join(f"\n  {_call(each)}   # {KINDS[each.kind]}" for each in readings)
+        super().__init__(f"{place} Say which it is, as in:{calls}")
+        self.place = place
+        self.readings = tuple(readings)
+
+
+# What to show where nothing is likely: how each kind is asked for.
+TEMPLATES = (
+    Reading("items", {"list": "COLUMN", "item": "COLUMN", "rank": "COLUMN"}),
+    Reading("games", {"first": "COLUMN", "second": "COLUMN", "winner": "COLUMN"}),
+    Reading("wide", {}),
+)
+
+
+def readings(table: OpenTable, kind: Kind, named: Mapping[str, Any]) -> list[Reading]:
+    """All ways to read a table of this kind, by the names of its columns."""
+    if kind not in PARTS:
+        return [Reading(kind, {**named, **_wide(table.names, named)})]
+    found = [part(table.names, named) for part in PARTS[kind]]
+    if kind == "games" and not found[0]:  # no sides, but perhaps who won and who lost
+        found = [_preferred(table.names, named)]
+    ways = []
+    for way in itertools.product(*found):
+        columns: Columns = {}
+        for each, _ in way:
+            columns |= each
+        taken = [name for value in columns.values() if value for name in _names(value)]
+        certain = len(found) == len(PARTS[kind]) and all(exact for _, exact in way)
+        if certain or len(set(taken)) == len(taken):
+            ways.append(Reading(kind, {**named, **columns}, certain))
+    return ways
+
+
+def missing_parts(table: OpenTable, kind: Kind, named: Mapping[str, Any]) -> int:
+    """How many parts of a kind no column can play."""
+    return sum(not part(table.names, named) for part in PARTS[kind])
+
+
+def complete(table: OpenTable, kind: Kind, named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The columns of a table of a known kind: those that were named, and the one way to go on."""
+    found = readings(table, kind, named)
+    if len(found) == 1:
+        return found[0].columns
+    if found:
+        raise unclear(table, found)
+    for part in PARTS[kind]:
+        if not part(table.names, named):
+            table.refuse(f"{_MISSING[part]} The columns are {_listed(map(shown, table.names))}.")
+    table.refuse("a column would be taken for two things: name each of them.")
+
+
+def unclear(table: OpenTable, likely: Sequence[Reading]) -> UnclearTable:
+    """The error that shows what a table may be, or else how each kind is asked for."""
+    what = "it is not clear what a row is" if likely else "no usual columns say what a row is"
+    columns = _listed(map(shown, table.names), 30)
+    return UnclearTable(
+        str(table.error(f"{what}: the columns are {columns}.")), likely[:3] or TEMPLATES
+    )
+
+
+def with_season(table: OpenTable, reading: Reading) -> Reading | None:
+    """The same with a list a season and race, where races have the same names every year."""
+    lists = reading.columns.get("list")
+    when = [name for name in table.names if plain(name) in _WHEN]
+    if reading.kind != "items" or not isinstance(lists, str) or len(when) != 1:
+        return None
+    return Reading(reading.kind, {**reading.columns, "list": (when[0], lists)})
+
+
+def bears_out(table: OpenTable, reading: Reading, found: Rankings | Games) -> bool:
+    """Whether what was read looks as such data do: lists of several, ranks 1, 2, 3, …"""
+    if isinstance(found, Games):  # somebody is the first here and the second there
+        return bool(np.isin(found.first, found.second).any())
+    if reading.kind != "items":
+        return True
+    longest = 2 * int(found.tiers.lengths.max())
+    rows = table.fetch(table.names.index(reading.columns["item"]))
+    if len(found.tiers.items) < max((1 - _MOST_TWICE) * rows.rows, 2 * len(found)):
+        return False
+    if (rank := reading.columns.get("rank")) is None:
+        return True
+    at = table.names.index(rank)
+    cells = [exact_number(cell) for cell in table.fetch(at).distinct(at, "rank").values]
+    ranks = [cell for cell in cells if cell is not None and cell == cell]
+    return all(1 <= cell <= longest and cell == int(cell) for cell in ranks)
+
+
+def likely_wide(table: OpenTable) -> list[Reading]:
+    """Readings of a table whose columns are items, or places: by the cells alone.
+
+    Ranks are 1, 2, … in every row, with ties, and gaps behind ties if any; three columns or more,
+    and none that is called like a part of another kind. Where the columns are called as places
+    are, the cells may as well be items.
+    """
+    by_rank, by_place = (readings(table, kind, {})[0] for kind in ("wide", "orders"))
+    names = by_rank.columns["item"]
+    if len(names) < _LEAST_WIDE or any(plain(name) in _ANY for name in names):
+        return []
+    at = [table.names.index(name) for name in names]
+    fetched = table.fetch(*at)
+    places = all(_PLACES.fullmatch(name.strip()) for name in names)
+    columns = [fetched.floats_or_fault(position) for position in at]
+    if any(isinstance(column, BadColumn) for column in columns):
+        return [by_place] if places else []
+    cells = np.stack([np.asarray(column) for column in columns], axis=1)
+    ranks = np.sort(np.where(cells > 0, cells, np.inf), axis=1)  # what is not ranked at the end
+    before, after, place = ranks[:, :-1], ranks[:, 1:], np.arange(2, len(names) + 1)
+    tied, done = after == before, np.isinf(after)
+    dense = (tied | (after == before + 1) | done).all(axis=1)
+    gapped = (tied | (after == place) | done).all(axis=1)
+    proper = (ranks[:, 0] == 1) & (dense | gapped)
+    if (cells < 0).any() or not np.isfinite(after[~tied]).any():
+        return []
+    if proper.all():
+        return [by_rank, by_place] if places else [replace(by_rank, certain=True)]
+    return [by_place] if places and not (tied & ~done).any() else []
+
+
+def plain(name: str) -> str:
+    """A name in words, without what only says that it is one: driverId is driver."""
+    tokens = _tokens(name)
+    while len(tokens) > 1 and tokens[-1] in _ENDINGS:
+        tokens = tokens[:-1]
+    return " ".join(tokens)
+
+
+# The parts of each kind: what may play it, and whether it is called as the documentation says. ----
+
+Ways = list[tuple[Columns, bool]]
+Part = Callable[[Sequence[str], Mapping[str, Any]], Ways]
+
+
+def _column(part: str, words: set[str]) -> Part:
+    def find(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
+        if named.get(part) is not None:
+            return [({part: named[part]}, True)]
+        if part in names:
+            return [({part: part}, True)]
+        return [({part: name}, False) for name in names if plain(name) in words]
+
+    return find
+
+
+_list, _item = _column("list", _LISTS), _column("item", _ITEMS)
+
+
+def _value(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
+    given = {part: named[part] for part in ("rank", "score") if named.get(part) is not None}
+    if given:
+        return [(given, True)]
+    exact = {part: part for part in ("rank", "score") if part in names}
+    ranks: Ways = [({"rank": name}, False) for name in names if plain(name) in _RANKS]
+    scores: Ways = [({"score": name}, False) for name in names if plain(name) in _SCORES]
+    return [(exact, True)] if exact else ranks or scores
+
+
+def _sides(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
+    if named.get("first") is not None or named.get("second") is not None:
+        return [({part: named.get(part) for part in ("first", "second")}, True)]
+    if named.get("loser") is not None:
+        return [({}, True)]
+    exact = [pair for pair in SIDES if set(pair) <= set(names)]
+    alike = ((pair, stem) for pair, stem in _pairs(names) if _without_ending(stem) in _SIDES)
+    found = exact or [pair for pair, stem in alike if stem or pair[0].lower() in _BARE]
+    return [({"first": one, "second": two}, bool(exact)) for one, two in found]
+
+
+def _end(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
+    given = ("winner", "first_score", "second_score", "wins", "ties", "loser")
+    if any(named.get(part) is not None for part in given):
+        return [({}, True)]
+    if "winner" in names:
+        return [({"winner": "winner"}, True)]
+    for one, two in SCORES:
+        if {one, two} <= set(names):
+            return [({"first_score": one, "second_score": two}, True)]
+    if set(WINS) <= set(names):
+        return [({"wins": WINS, "ties": TIES if TIES in names else None}, True)]
+    pairs = list(_pairs(names))
+    tied = [name for name in names if set(_tokens(name)[:1]) & _TIED]
+    ties = tied[0] if len(tied) == 1 else None
+    return (
+        [({"winner": name}, False) for name in names if plain(name) in _WINNERS]
+        or [({"first_score": one, "second_score": two}, False)
+            for (one, two), stem in pairs if stem and stem[-1] in _GOALS]
+        or [({"wins": pair, "ties": ties}, False) for pair, stem in pairs if set(stem) & _WON]
+    )  # fmt: skip
+
+
+def _preferred(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
+    if named.get("winner") is not None and named.get("loser") is not None:
+        return [({}, True)]
+    by_words = {plain(name): name for name in names}
+    for one, two in _PREFERRED:
+        winner = named.get("winner") or (one if one in names else by_words.get(one))
+        loser = named.get("loser") or (two if two in names else by_words.get(two))
+        if winner is not None and loser is not None:
+            exact = winner in (named.get("winner"), "winner") and loser in (
+                named.get("loser"), "loser",
+            )  # fmt: skip
+            return [({"winner": winner, "loser": loser}, exact)]
+    return []
+
+
+def _list_if_there(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
+    return _list(names, named) or [({"list": None}, True)]
+
+
+def _ranks(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
+    if named.get("first_rank") is not None or named.get("second_rank") is not None:
+        return [({part: named.get(part) for part in ("first_rank", "second_rank")}, True)]
+    pairs = [pair for pair, stem in _pairs(names) if stem and stem[-1] in _RANKS]
+    return [({"first_rank": one, "second_rank": two}, False) for one, two in pairs]
+
+
+PARTS: dict[Kind, tuple[Part, ...]] = {
+    "items": (_list, _item, _value),
+    "games": (_sides, _end),
+    "preferences": (_list_if_there, _preferred),
+    "paired-ranks": (_list, _sides, _ranks),
+}
+_MISSING: dict[Part, str] = {
+    _list: "there is no column called list: pass list= with the one that says which list a row "
+    "belongs to.",
+    _item: "there is no column called item: pass item= with the one that names the item.",
+    _value: "there is no column called rank or score: pass rank= or score= with the name of the "
+    "one that orders a list.",
+    _sides: "there are no two columns for the sides "
+    f"({'; '.join(f'{one} and {two}' for one, two in SIDES)}): pass first= and second=.",
+    _end: "no column says how a game ended: pass winner=, or first_score= and second_score=, or "
+    "wins= (two columns) and ties=.",
+    _preferred: "there are no columns called winner and loser: pass winner= and loser=.",
+    _ranks: "there are no two columns of ranks: pass first_rank= and second_rank=.",
+}
+
+
+def _wide(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
+    """All columns are items (or places), but for those that play another part."""
+    lists = named.get("list") or ("list" if "list" in names else None)
+    taken = {lists, named.get("weight") or "weight"}
+    others = [name for name in names if name not in taken and not _ROW_NUMBERS.fullmatch(name)]
+    return {"list": lists, "item": _names(named.get("item") or others)}
+
+
+def _pairs(names: Sequence[str]) -> list[tuple[tuple[str, str], tuple[str, ...]]]:
+    """Columns that are one of each side, and the words that both names have."""
+    by_tokens = {tuple(_tokens(name)): name for name in names}
+    found = []
+    for tokens, name in by_tokens.items():
+        for (one, two), three in _MARKS.items():
+            for at in (i for i, token in enumerate(tokens) if token == one):
+                before, after = tokens[:at], tokens[at + 1 :]
+                other = by_tokens.get((*before, two, *after))
+                if other is not None and (*before, three, *after) not in by_tokens:
+                    found.append(((name, other), (*before, *after)))
+    return found
+
+
+def _tokens(name: str) -> list[str]:
+    return [token.lower() for token in _TOKEN.findall(name)]
+
+
+def _without_ending(stem: tuple[str, ...]) -> str:
+    return " ".join(token for token in stem if token not in _ENDINGS)
+
+
+def _names(columns: Any) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def _listed(names: Any, most: int = 12) -> str:
+    every = _names(names)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
+def _call(reading: Reading) -> str:
+    """The options of a reading as Python writes them."""
+    given = {"kind": reading.kind} if reading.kind in ("wide", "orders") else {}
+    columns = {part: value for part, value in reading.columns.items() if value}
+    if given:
+        columns.pop("item", None)  # which are all the others
+    return ", ".join(f"{part}={value!r}" for part, value in (given | columns).items())

@@ -1,0 +1,139 @@
+"""Rankings in wide form: a row a ranking, and a column an item, or else a place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from tierrank.data.rankings.columns import Fetched, Keys, open_table
+from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.detection import readings
+from tierrank.data.rankings.grouped import Entries, without_repeats
+from tierrank.data.tables.assembly import FloatArray
+from tierrank.data.tables.csv_numbers import MISSING
+from tierrank.data.tables.keys import BadKey
+from tierrank.data.tables.reader import TableFormat
+from tierrank.tiers.arrays import IntArray
+from tierrank.tiers.catalogue import Catalogue, is_missing
+
+Cells = Literal["ranks", "items"]
+
+
+def read_wide_rankings(
+    source: str | PathLike[str] | Any,
+    *,
+    cells: Cells = "ranks",
+    list: str | None = None,
+    item: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    format: TableFormat | None = None,
+    separator: str | None = None,
+) -> Rankings:
+    """Read rankings from a table with a row for every ranking, as R's PlackettLuce has them.
+
+    Parameters
+    ----------
+    source, format, separator
+        as for `read_long_rankings`
+    cells
+        what a cell is: "ranks", the rank of the item that its column is called by, lower is
+        better, equal ones tie, 0 or nothing if it is not ranked; or "items", the item in that
+        place, best first, nothing where the ranking ends
+    list
+        the column that names the rankings; the one called list, if there is one
+    item
+        the columns of the items, or of the places; without it all others, but for row numbers
+        that have no name
+    weight
+        the column that says how often a ranking was given
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> salads = pl.DataFrame({"oil": [1, 2], "herbs": [2, 1], "salt": [2, 0]})
+    >>> read_wide_rankings(salads)
+    Rankings(2 lists of weight 2, 3 items)
+      1 × oil > {herbs, salt}
+      1 × herbs > oil
+    >>> finished = pl.DataFrame({"1st": ["ann", "cy"], "2nd": ["cy", "bob"], "3rd": ["bob", None]})
+    >>> read_wide_rankings(finished, cells="items")
+    Rankings(2 lists of weight 2, 3 items)
+      1 × ann > cy > bob
+      1 × cy > bob
+    """
+    if cells not in get_args(Cells):
+        raise ValueError(f'cells is "ranks" or "items", not {cells!r}.')
+    with open_table(source, format, separator) as table:
+        kind: Any = "wide" if cells == "ranks" else "orders"
+        chosen = readings(table, kind, {"list": list, "item": item, "weight": weight})[0].columns
+        names, lists = chosen["item"], chosen["list"]
+        columns = [table.find(name, "item") for name in names]
+        if len(set(columns)) < 2:
+            table.refuse("a ranking takes two columns at least, each named once.")
+        at_list = None if lists is None else table.find(lists, "list")
+        at_weight = None if weight is None else table.find(weight, "weight")
+        others = [at for at in (at_list, at_weight) if at is not None]
+        if len({*columns, *others}) < len(columns) + len(others):
+            table.refuse("a column is named for two things: each is a column of its own.")
+        fetched = table.fetch(*columns, *others)
+        weights = np.ones(fetched.rows) if at_weight is None else fetched.weights(at_weight)
+        read = _by_rank if cells == "ranks" else _by_place
+        rows, items, values, catalogue = read(fetched, columns, names)
+        said = np.bincount(rows, minlength=fetched.rows)
+        fetched.check(said == 0, columns[0], "the row ranks nothing: leave it out.")
+        keys = np.arange(fetched.rows)
+        if at_list is not None:
+            called = fetched.keys(at_list, "list")
+            keys = called.keys[called.codes]
+        entries = Entries(rows, items, values, keys, catalogue)
+        entries = without_repeats(
+            entries, False, lambda at, what: fetched.refuse(int(rows[at]), columns[0], what)
+        )
+    return Rankings(entries.tiers(False), weights)
+
+
+def _by_rank(
+    fetched: Fetched, columns: Sequence[int], names: Sequence[str]
+) -> tuple[IntArray, IntArray, FloatArray, Catalogue]:
+    """Row, item and rank of every cell that has one, and the items: all columns."""
+    ranks = np.stack(fetched.in_order(columns, "rank"), axis=1)
+    written = np.stack([fetched.floats(column, "rank") for column in columns], axis=1)
+    for at, column in enumerate(columns):
+        fetched.check(
+            (written[:, at] < 0) | np.isinf(written[:, at]),
+            column,
+            "the rank is negative or infinite: ranks are 1, 2, …, and 0 or nothing for an item "
+            "that is not ranked.",
+        )
+    rows, items = np.nonzero((written > 0) & ~np.isnan(written))
+    return rows, items, ranks[rows, items], Catalogue(len(names), tuple(names))
+
+
+def _by_place(
+    fetched: Fetched, columns: Sequence[int], names: Sequence[str]
+) -> tuple[IntArray, IntArray, FloatArray, Catalogue]:
+    """Row, item and place of every cell that names an item, and all items that are named."""
+    found = [fetched.distinct(column, "item") for column in columns]
+    cells = dict.fromkeys(cell for _, values in found for cell in values if _named(cell))
+    if not cells:
+        fetched.refuse(None, columns[0], "no cell names an item: nothing is ranked.")
+    keys = fetched.keys_of(list(cells), "item")
+    if isinstance(keys, BadKey):
+        fetched.refuse(None, columns[0], keys.why)
+    number = {cell: code for code, cell in enumerate(cells)}
+    by_column = [
+        np.array([number.get(cell, -1) for cell in values], dtype=np.int64)[codes]
+        for codes, values in found
+    ]
+    table = np.stack(by_column, axis=1)
+    rows, places = np.nonzero(table >= 0)
+    items = Keys(table[rows, places], keys).renumbered()
+    called = tuple(items.keys.tolist())
+    return rows, items.codes, places.astype(np.float64), Catalogue(len(called), called)
+
+
+def _named(cell: Any) -> bool:
+    return not is_missing(cell) and not (isinstance(cell, str) and cell.strip() in MISSING)
