@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -231,6 +232,157 @@ def test_the_rest_counts_as_last_if_asked(run, tmp_path):
     ran = run("aggregate", path, "--rest", "last", "--prior", "pseudo-item", "--csv", "-")
     assert ran.code == 0
     assert records(ran.out)[-1]["item"] == "d"
+
+
+# -- which table it is ----------------------------------------------------------------------------
+
+RACES = """\
+season,race,order,position,driverId,constructorId,laps
+1950,monza,1,1,ann,red,9
+1950,monza,2,2,bob,red,9
+1950,monza,3,DNF,cy,blue,5
+1951,monza,1,1,cy,blue,9
+1951,monza,2,2,bob,blue,9
+1951,monza,3,DNF,ann,red,7
+1951,rome,1,1,bob,red,8
+1951,rome,2,2,ann,blue,8
+"""
+
+
+def test_a_table_of_races_is_answered_with_commands_that_work_when_copied(run, tmp_path):
+    path = tmp_path / "f1 races.csv"
+    path.write_text(RACES)
+    ran = run("aggregate", path)
+    assert ran.code == 1
+    assert "it is not clear what a row is" in ran.text
+    assert "--first" not in ran.text
+    commands = [line.partition("   #")[0] for line in ran.err.splitlines()[1:]]
+    assert len(commands) == 2
+    assert "--list season --list race --item driverId --rank order" in commands[0]
+    assert "--rank position --missing-rank last" in commands[1]
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "tierrank"
+        again = run(*arguments)
+        assert again.code == 0, again.text
+        assert "3 items; 3 lists" in again.text
+
+
+def test_commands_for_counted_games_and_unknown_tables_are_spelt_out(run, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("first,second,a,b,wins_first,wins_second\nx,y,x,y,1,2\ny,x,y,x,1,1\n")
+    ran = run("aggregate", path)
+    wins = "--first-wins wins_first --second-wins wins_second"
+    assert f"--first first --second second {wins}" in ran.text
+    assert f"--first a --second b {wins}" in ran.text
+    path.write_text("p,q\n1,2\n")
+    ran = run("aggregate", path)
+    assert "no usual columns say what a row is: the columns are 'p', 'q'." in ran.text
+    assert "--list COLUMN --item COLUMN --rank COLUMN # a row is an item of a list" in ran.text
+    assert f"tierrank aggregate {path} --kind wide # a row is a ranking" in ran.text
+
+
+def test_wide_tables_and_paired_ranks_are_read_and_what_was_taken_is_said(run, tmp_path):
+    pairs = [("oil", "rye"), ("rye", "dill"), ("oil", "dill")]
+    ranks = [
+        {"oil": 1, "rye": 2, "dill": 3}, {"oil": 2, "rye": 1, "dill": 2},
+        {"oil": 2, "rye": 1, "dill": 1},
+    ]  # fmt: skip
+    lists = [["oil", "rye", "dill"], ["rye", ("dill", "oil")], [("dill", "rye"), "oil"]]
+    fitted = tr.RankAggregator().fit(lists)
+    tables = {
+        "wide": "oil,rye,dill\n1,2,3\n2,1,2\n2,1,1\n",
+        "paired-ranks": "vote,item1,item2,rank1,rank2\n" + "".join(
+            f"{vote},{one},{two},{given[one]},{given[two]}\n"
+            for vote, given in enumerate(ranks) for one, two in pairs
+        ),
+    }  # fmt: skip
+    for kind, text in tables.items():
+        path = tmp_path / "votes.csv"
+        path.write_text(text)
+        ran = run("aggregate", path, "--csv", "-")
+        assert ran.code == 0, ran.text
+        worths = dict(zip(fitted.items_, fitted.log_worths_, strict=True))
+        for row in records(ran.out):
+            assert float(row["log_worth"]) == pytest.approx(worths[row["item"]], abs=1e-8)
+        assert "Note: votes.csv: a row is " in ran.err
+        assert run("aggregate", path, "--kind", kind, "--csv", "-").out == ran.out
+    path.write_text("1st,2nd,3rd\na,b,\nb,c,a\nc,a,\na,c,\n")
+    assert "--kind orders" in run("aggregate", path).text
+    ran = run("aggregate", path, "--kind", "orders")
+    assert ran.code == 0
+    assert "3 items; 4 lists" in ran.text
+
+
+@pytest.mark.parametrize("name", ["votes.csv", "votes.tsv", "votes.jsonl", "votes.toi"])
+def test_standard_input_is_read_in_any_format_of_text(run, rankings, tmp_path, name):
+    write_rankings(rankings, tmp_path / name)
+    expected = run("aggregate", tmp_path / name, "--csv", "-")
+    piped = run("aggregate", "-", "--csv", "-", input=(tmp_path / name).read_bytes())
+    assert piped.code == 0, piped.text
+    assert piped.out == expected.out
+
+
+def test_standard_input_has_no_other_name_in_what_is_said(run):
+    ran = run("aggregate", "-", input=b"list,item,rank\n1,a,1\n1,b,x\n")
+    assert ran.code == 1
+    assert ran.text.startswith("Error: standard input, line 3: the rank is 'X'")
+    given = run("aggregate", "-", "--format", "jsonl", input=b"a,b\n")
+    assert given.code == 1
+    assert "standard input, line 1" in given.text
+    asked = run("aggregate", "-", input=RACES.encode())
+    assert "tierrank aggregate - --list season --list race" in asked.text
+
+
+# -- leaving items out ----------------------------------------------------------------------------
+
+
+def test_what_the_error_advises_is_what_the_options_do(run, tmp_path):
+    path = tmp_path / "votes.jsonl"
+    lists = [["ann", "bob", "cy"], ["cy", "bob"], ["cy", "bob", "dee"], ["eve", "bob"]]
+    path.write_text("".join(json.dumps(each) + "\n" for each in lists))
+    ran = run("aggregate", path)
+    assert ran.code == 1
+    assert "leave items out (--component largest, --min-games or --exclude)" in ran.text
+    ran = run("aggregate", path, "--component", "largest", "--csv", "-")
+    assert ran.code == 0, ran.text
+    assert "3 of 5 items are left out, and with them 1 of 4 lists: ann, dee, eve." in ran.err
+    rows = records(ran.out)
+    assert [row["item"] for row in rows] == ["cy", "bob"]
+    gap = float(rows[0]["log_worth"]) - float(rows[1]["log_worth"])
+    assert gap == pytest.approx(np.log(2))  # cy above bob twice, below once
+    named = run("aggregate", path, *("--exclude", "ann", "--exclude", "dee", "--exclude", "eve"),
+                "--csv", "-")  # fmt: skip
+    assert named.out == ran.out
+    assert run("aggregate", path, "--min-games", 2, "--csv", "-").out == ran.out
+    assert "no item 'bbo' to leave out. Did you mean 'bob'" in run(
+        "aggregate", path, "--exclude", "bbo"
+    ).text  # fmt: skip
+
+
+def test_ties_keep_a_component_together_where_the_model_makes_use_of_them(run, tmp_path):
+    path = tmp_path / "games.csv"
+    path.write_text("a,b,winner\n1,2,1\n1,2,2\n2,3,tie\n1,2,1\n")
+    ran = run("aggregate", path, "--component", "largest")
+    assert "3 items; 4 games" in ran.text
+    ran = run("aggregate", path, "--component", "largest", "--model", "pl-partition")
+    assert "1 of 3 items are left out, and with them 1 of 4 games: 3." in ran.err
+    assert "2 items; 3 games" in ran.text
+
+
+def test_neutral_ground_has_no_home_advantage(run, games, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = games.read_text().split()
+    ground = rng.random(len(lines) - 1) < 0.4
+    rows = [f"{line},{away}" for line, away in zip(lines[1:], ground, strict=True)]
+    games.write_text("\n".join([f"{lines[0]},ground", *rows]))
+    ran = run("aggregate", games, "--home", "--neutral", "ground", "--json", "-")
+    assert ran.code == 0, ran.text
+    fitted = tr.PairedTies(home=True).fit(tr.data.read_games(games), neutral=ground)
+    found = json.loads(ran.out)
+    assert found["parameters"][-1]["estimate"] == pytest.approx(fitted.home_advantage_)
+    everywhere = json.loads(run("aggregate", games, "--home", "--json", "-").out)
+    assert everywhere["parameters"][-1]["estimate"] != pytest.approx(fitted.home_advantage_)
 
 
 # -- Ctrl-C ---------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Tiers from rankings: names, ties, catalogues, the rest, and the way back."""
 
 import itertools
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -164,6 +166,11 @@ def test_many_rankings_at_once():
         ({"rankings": [["a"], ["a", ["b"]]]}, "list 1: item \\['b'\\] .* not hashable"),
         ({"rankings": [["a", ["b"]]], "items": ["a"]}, "list 0: item \\['b'\\] .* not hashable"),
         ({"rankings": [["a"], [1.0, float("nan")]]}, "list 1: nan is a missing"),
+        ({"rankings": [["a"], ["b", Decimal("nan")]]}, "list 1: .*NaN.* is a missing"),
+        ({"rankings": [["a", pd.NaT]]}, "list 0: NaT is a missing"),
+        ({"rankings": [["a"], ["b", pd.NA]]}, "list 1: <NA> is a missing"),
+        ({"rankings": [["a", ("b", None)]]}, "list 0: None is a missing"),
+        ({"rankings": [["a", np.datetime64("NaT")]]}, "list 0: .*NaT.* is a missing"),
         ({"rankings": [["a"]], "items": ["a", float("nan")]}, "items: nan is a missing"),
         (
             {"rankings": [["a"]], "items": ["a", "b", "a"]},

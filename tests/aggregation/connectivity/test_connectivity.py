@@ -5,12 +5,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import tierrank as tr
-from tierrank.aggregation.connectivity import connectivity
+from tierrank.aggregation.connectivity import Disconnected, connectivity, leave_out
+from tierrank.data import Games, Rankings
 from tierrank.losses.pairwise import davidson
 from tierrank.tiers import Tiers
 
@@ -313,3 +314,96 @@ def test_a_million_items_in_a_hundred_thousand_lists(rest):
     else:
         assert found.n_groups >= int((~named).sum()) + 1
         assert np.array_equal(np.bincount(found.groups)[found.groups] == 1, ~named)
+
+
+# -- leaving items out ----------------------------------------------------------------------------
+
+
+def played(games, names):
+    """How many games each side has: counted one by one."""
+    return {name: sum(name in (one, two) for one, two, _ in games) for name in names}
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.integers(2, 9), st.integers(1, 25), st.integers(0, 4))
+def test_what_is_left_of_games_is_connected_and_everybody_has_so_many(seed, size, rows, least):
+    rng = np.random.default_rng(seed)
+    games = [(*rng.permutation(size)[:2].tolist(), int(rng.integers(-1, 2))) for _ in range(rows)]
+    whole = Games.from_rows(games)
+    try:
+        left = leave_out(whole, min_games=least, component="largest")
+    except ValueError:  # nobody is left
+        assume(False)
+    tiers = left.to_rankings().tiers
+    assert connectivity(tiers, ties_connect=True).connected
+    kept = [game for game in games if set(game[:2]) <= set(left.names)]
+    assert len(left) == len(kept)
+    assert min(played(kept, left.names).values()) >= least
+    if not least:  # the largest of all sets between which wins and ties lead both ways
+        reaches = np.eye(size, dtype=bool)
+        for one, two, end in games:
+            reaches[one, two] |= end >= 0
+            reaches[two, one] |= end <= 0
+        for middle in range(size):
+            reaches |= np.outer(reaches[:, middle], reaches[middle])
+        both = reaches & reaches.T
+        assert len(left.names) == both.sum(axis=1).max()
+        assert both[np.ix_(left.names, left.names)].all()
+
+
+def test_who_falls_below_the_least_games_when_others_go_goes_too():
+    chain = [("a", "b", 1), ("b", "c", 1), ("c", "d", 1), ("d", "e", 0)]
+    ring = [("x", "y", 1), ("y", "z", 1), ("z", "x", 1)]
+    left = leave_out(Games.from_rows(chain + ring), min_games=2)
+    assert left.names == ("x", "y", "z")  # the chain is gone from both ends
+    weighted = Games.from_rows(chain, weights=[2, 2, 2, 2])
+    assert len(leave_out(weighted, min_games=2)) == 4
+
+
+def test_ties_connect_games_but_not_lists_unless_asked():
+    games = Games.from_rows([("a", "b", 1), ("b", "a", 1), ("b", "c", 0)])
+    assert leave_out(games, component="largest").names == ("a", "b", "c")
+    assert leave_out(games, component="largest", ties_connect=False).names == ("a", "b")
+    rankings = games.to_rankings()
+    assert leave_out(rankings, component="largest").items == ("a", "b")
+    assert leave_out(rankings, component="largest", ties_connect=True).items == ("a", "b", "c")
+
+
+def test_after_what_the_error_advises_the_fit_is_finite():
+    votes = Rankings.from_rankings([["ann", "bob", "cy"], ["cy", "bob"], ["cy", "bob", "dee"]])
+    with pytest.raises(Disconnected, match=r'leave_out \(component="largest"'):
+        tr.RankAggregator().fit(votes)
+    fitted = tr.RankAggregator().fit(leave_out(votes, component="largest"))
+    # bob stands above cy in one list of three: log-odds of 1/2 between the two
+    worth = dict(zip(fitted.items_, fitted.log_worths_, strict=True))
+    assert worth["bob"] - worth["cy"] == pytest.approx(np.log(1 / 2))
+    assert leave_out(votes, exclude=["ann", "dee"]).items == ("bob", "cy")
+
+
+def test_games_are_called_games_where_they_do_not_determine_the_worths():
+    games = Games.from_rows([("a", "b", 1), ("b", "c", 0)])
+    with pytest.raises(Disconnected, match=r"^The games do not determine the worths of all 3"):
+        tr.PairedTies().fit(games)
+    with pytest.raises(Disconnected, match=r"^The games do not determine"):
+        tr.RankAggregator().fit(games)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"component": "second"}, 'component is "all" or "largest"'),
+        ({"min_games": -1}, "min_games is a number of games, 0 or more"),
+        ({"min_games": float("nan")}, "min_games is a number of games, 0 or more"),
+        ({"min_games": 9}, "nobody is left: of 2 items"),
+        ({"exclude": ["b"]}, "nobody is left: of 2 items"),
+        ({"exclude": ["x"]}, "no item 'x' to leave out"),
+    ],
+)
+def test_what_leaves_nobody_or_makes_no_sense_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        leave_out(Rankings.from_rankings([["a", "b"]]), **options)
+
+
+def test_the_largest_component_is_one_of_players_not_of_teams():
+    with pytest.raises(ValueError, match="single players"):
+        leave_out(Games.from_rows([(("a", "b"), "c", 1)]), component="largest")

@@ -1,8 +1,11 @@
 """Games of two sides: what they hold, what they refuse, and the lists they become."""
 
 import math
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,6 +101,11 @@ def test_an_outcome_that_is_none_of_the_three_is_refused(outcome):
         ([(["a"], "b", 1)], {}, "cannot be a name .*tuple for a team"),
         ([("a", None, 1)], {}, "row 0: the name of a side is missing"),
         ([("a", "b", 1), (math.nan, "b", 1)], {}, "row 1: the name of a side is missing"),
+        ([("a", pd.NA, 1)], {}, "row 0: the name of a side is missing"),
+        ([("a", pd.NaT, 1)], {}, "row 0: the name of a side is missing"),
+        ([("a", Decimal("nan"), 1)], {}, "row 0: the name of a side is missing"),
+        ([("a", ("b", None), 1)], {}, "row 0: the name of a side is missing"),
+        ([("a", "b", 1)], {"names": ["a", "b", pd.NA]}, "items: <NA> is a missing value"),
         ([("a", "b", 1)], {"names": ["a"]}, "row 0: 'b' is not among the names"),
         ([("a", "b", 1)], {"names": ["a", "b", "a"]}, "are both 'a'"),
         ([("a", "b", 1)], {"weights": [0]}, "game 0: the weight is 0.0"),
@@ -121,6 +129,9 @@ def test_bad_rows_are_refused_with_their_number(rows, options, message):
         ({"second": [1]}, "second must be 2 integers"),
         ({"names": "ab"}, "items must be a sequence of names"),
         ({"names": None}, "names is None"),
+        ({"names": ("a", float("nan"))}, "items: nan is a missing value"),
+        ({"neutral": [1, 0]}, "neutral is int64 of shape .*: give 2 booleans"),
+        ({"neutral": [True]}, "neutral is bool of shape .*: give 2 booleans"),
     ],
 )
 def test_fields_that_do_not_fit_together_are_refused(change, message):
@@ -130,6 +141,24 @@ def test_fields_that_do_not_fit_together_are_refused(change, message):
     }  # fmt: skip
     with pytest.raises(ValueError, match=message):
         Games(**(fields | change))
+
+
+@given(st.data())
+def test_without_some_sides_only_the_games_of_others_stay(data):
+    sides = st.sampled_from("abcde")
+    rows = data.draw(st.lists(st.tuples(sides, sides, st.sampled_from([1, 0, -1])), max_size=20))
+    rows = [row for row in rows if row[0] != row[1]]
+    gone = data.draw(st.sets(sides))
+    neutral = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
+    whole = Games.from_rows(rows, names=list("abcde"), weights=np.arange(1, len(rows) + 1))
+    whole = replace(whole, neutral=neutral.astype(bool))
+    left = whole.without(gone)
+    kept = [i for i, row in enumerate(rows) if not gone & set(row[:2])]
+    named = [left.names[i] for i in left.first], [left.names[i] for i in left.second]
+    assert list(zip(*named, left.outcome.tolist(), strict=True)) == [rows[i] for i in kept]
+    assert left.weights.tolist() == [i + 1 for i in kept]
+    assert left.neutral.tolist() == [neutral[i] for i in kept]
+    assert left.names == tuple(name for name in "abcde" if name not in gone)
 
 
 def test_sides_that_are_the_integers_from_0_on_are_their_own_numbers():

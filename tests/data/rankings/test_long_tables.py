@@ -4,6 +4,8 @@ import bz2
 import gzip
 import lzma
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -485,3 +487,48 @@ def test_judgements_of_wmt_are_rankings_written_as_pairs(language, pairs):
     tied = rows["system1rank"] == rows["system2rank"]
     in_ties = found.tiers.tier_sizes.numpy()
     assert int((in_ties * (in_ties - 1) // 2).sum()) == int(tied.sum())
+
+
+# numbers that float64 cannot tell apart -----------------------------------------------------------
+
+LARGE = [9007199254740993, 9007199254740992, 9007199254740994]  # 2^53 + 1, 2^53, 2^53 + 2
+
+
+def test_ranks_and_scores_beyond_2_to_the_53_are_compared_as_integers(read):
+    text = "list,item,rank\n" + "".join(f"1,{n},{r}\n" for n, r in zip("abc", LARGE, strict=True))
+    assert read(text).tiers.to_rankings() == [["b", "a", "c"]]
+    assert read(text.replace("rank", "score")).tiers.to_rankings() == [["c", "a", "b"]]
+    late = read(text + "1,d,DNF\n", missing_rank="last")
+    assert late.tiers.to_rankings() == [["b", "a", "c", "d"]]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pd", "pl", "pa"])
+def test_large_integers_and_decimals_of_frames_are_compared_exactly(make):
+    columns = {"list": [1, 1, 1], "item": ["a", "b", "c"]}
+    found = read_long_rankings(make({**columns, "rank": LARGE}))
+    assert found.tiers.to_rankings() == [["b", "a", "c"]]
+    close = [Decimal("1.00000000000000000001"), Decimal("1"), Decimal("1.00000000000000000001")]
+    found = read_long_rankings(make({**columns, "rank": close}))
+    assert found.tiers.to_rankings() == [["b", ("a", "c")]]
+
+
+def test_decimals_that_differ_late_are_two_and_the_same_written_otherwise_is_one(read):
+    scores = {"a": "0.10000000000000000001", "b": "0.1", "c": "1.0e-1", "d": "0.100000000000000000"}
+    text = "list,item,score\n" + "".join(f"1,{item},{score}\n" for item, score in scores.items())
+    assert read(text).tiers.to_rankings() == [["a", ("b", "c", "d")]]
+
+
+LONG = st.decimals(-5, 5, places=25) | st.integers(2**53, 2**53 + 9)
+
+
+@settings(max_examples=50)
+@given(st.lists(LONG, min_size=2, max_size=9))
+def test_any_long_numbers_stand_in_the_order_that_exact_arithmetic_gives(tmp_path_factory, numbers):
+    path = tmp_path_factory.getbasetemp() / "long-numbers.csv"
+    rows = "".join(f"1,{i},{number}\n" for i, number in enumerate(numbers))
+    path.write_text(f"list,item,rank\n{rows}")
+    (ranking,) = read_long_rankings(path).tiers.to_rankings()
+    tiers = [tier if isinstance(tier, tuple) else (tier,) for tier in ranking]
+    exact = [{Fraction(numbers[item]) for item in tier} for tier in tiers]
+    assert all(len(each) == 1 for each in exact)
+    assert [min(each) for each in exact] == sorted(set(map(Fraction, numbers)))

@@ -283,3 +283,26 @@ def test_puddings_were_compared_745_times_with_202_ties():
     assert games.weights[games.outcome == 1].sum() == rows["w_ij"].sum()
     assert sorted(games.names) == [1, 2, 3, 4, 5, 6]
     assert math.isclose(games.to_rankings().weights.sum(), 745)
+
+
+def test_scores_beyond_2_to_the_53_are_compared_as_integers(read):
+    text = "a,b,home_score,away_score\nx,y,9007199254740993,9007199254740992\ny,x,1,1.0\n"
+    assert read(text).outcome.tolist() == [1, 0]
+
+
+def test_neutral_ground_is_a_column_of_true_and_false(read):
+    text = "a,b,winner,ground\nx,y,x,TRUE\ny,x,tie,False\n"
+    assert read(text, neutral="ground").neutral.tolist() == [True, False]
+    counted = "a,b,wins_first,wins_second,ground\nx,y,2,1,1\ny,x,1,0,0\n"
+    assert read(counted, neutral="ground").neutral.tolist() == [True, True, False]
+    with pytest.raises(TableError, match="line 3: write true or false"):
+        read(text.replace("False", "NA"), neutral="ground")
+    assert read(text).neutral is None
+
+
+def test_winner_and_loser_can_be_the_two_sides(read):
+    games = read("won,lost,weight\nx,y,2\nz,x,1\n", winner="won", loser="lost", weight="weight")
+    assert (games.names, games.outcome.tolist()) == (("x", "y", "z"), [1, 1])
+    assert games.weights.tolist() == [2, 1]
+    with pytest.raises(TableError, match="they are the sides: leave out the others"):
+        read("won,lost\nx,y\n", winner="won", loser="lost", first="won", second="lost")

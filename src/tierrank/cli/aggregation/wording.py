@@ -39,7 +39,8 @@ _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 def spelled(message: str) -> str:
     """A message in the words of the command line, and harmless to a terminal."""
-    message = message.replace("it is None, ", "it is none, ").replace(" with leave_out (", " (")
+    message = message.replace("it is None, ", "it is none, ")
+    message = re.sub(r"\s+with\s+leave_out\b", "", message)
     message = _SUBJECT.sub(lambda m: f"{_OPTIONS[m[1]]} is ", message)
     message = _MAPPED.sub(lambda m: f"{_OPTIONS[m[1]]} {_quoted(m[3] + '=' + m[5])}", message)
     valued = _VALUED.sub(lambda m: f"{_OPTIONS[m[1]]} {_quoted(m[3])}", message)

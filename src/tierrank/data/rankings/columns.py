@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
@@ -108,6 +109,7 @@ class Fetched:
 
     _columns: Columns
     _error: Callable[[Place, str], ValueError]
+    _floats: dict[int, FloatArray | BadColumn] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -141,23 +143,35 @@ class Fetched:
         NaN for what is missing. They are the table's own, or, where float64 would make two
         different ones equal (integers beyond 2^53, long decimals), their places in order.
         """
-        rounds = any(map(self.rounds, positions))
-        found = [self.distinct(position, what) for position in positions] if rounds else []
+        if not self.rounds(*positions):
+            return [self.floats(position, what) for position in positions]
+        found = [self.distinct(position, what) for position in positions]
         exact = [exact_number(cell) for _, cells in found for cell in cells]
-        if not rounds or None in exact:
-            return [self.floats(position, what) for position in positions]  # or what is wrong
+        if None in exact:
+            return [self.floats(position, what) for position in positions]  # which says where
         borders = np.cumsum([len(cells) for _, cells in found])[:-1]
         by_column = zip(found, np.split(places(exact), borders), strict=True)
         return [values[codes] for (codes, _), values in by_column]
 
-    def rounds(self, position: int) -> bool:
-        """Whether float64 would make two different numbers of a column equal."""
-        found = self.floats_or_fault(position)
-        if isinstance(found, BadColumn):
-            return found.large
-        if not self._columns.decimal(position):
+    def rounds(self, *positions: int) -> bool:
+        """Whether float64 would make two different numbers of these columns equal."""
+        found = [self.floats_or_fault(position) for position in positions]
+        faults = [each for each in found if isinstance(each, BadColumn)]
+        if faults:
+            return all(fault.large for fault in faults)
+        if not any(map(self._columns.decimal, positions)):
             return False
-        return len(np.unique(found)) < len(self.distinct(position, "number").values)
+        values = np.concatenate([np.asarray(each) for each in found])
+        in_order = np.sort(values)
+        if not (in_order[1:] == in_order[:-1]).any():
+            return False
+        order = np.argsort(values)
+        again = np.flatnonzero(values[order[1:]] == values[order[:-1]])
+        if isinstance(self._columns, CsvColumns):
+            equal = np.union1d(order[again], order[again + 1])  # to these alone the words matter
+            return len(np.unique(values[equal])) < self._columns.different(positions, equal)
+        cells = (self.distinct(position, "number").values for position in positions)
+        return len(np.unique(values)) < len(set(itertools.chain.from_iterable(cells)))
 
     def weights(self, position: int) -> FloatArray:
         """[rows] positive and finite numbers."""
@@ -172,7 +186,9 @@ class Fetched:
 
     def floats_or_fault(self, position: int) -> FloatArray | BadColumn:
         """The same, or why it cannot be."""
-        return self._columns.floats(position)
+        if position not in self._floats:
+            self._floats[position] = self._columns.floats(position)
+        return self._floats[position]
 
     def distinct(self, position: int, what: str) -> Distinct:
         """The distinct values of a column, whatever they are, None for what is missing."""
@@ -283,6 +299,13 @@ class CsvColumns:
 
         longest = compute.max(compute.utf8_length(self._column(position))).as_py()
         return longest is not None and longest > SURE_DIGITS
+
+    def different(self, positions: Sequence[int], cells: IntArray) -> int:
+        """How many different words there are in some cells of columns, one after the other."""
+        import pyarrow as pa
+
+        chunks = [chunk for position in positions for chunk in self._column(position).chunks]
+        return len(set(pa.chunked_array(chunks).take(pa.array(cells)).to_pylist()))
 
     def _column(self, position: int) -> Any:
         return self._words.column(self._place[position])
