@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierrank.report.aggregation.axis import decimals_of
 from tierrank.report.aggregation.content import AggregationPage, ItemRow
-from tierrank.report.tables import LEAST, csv_text, keep_what_fits, plain_table
+from tierrank.report.tables import csv_text, keep_what_fits, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,7 +61,7 @@ def worth_table(
     }
     columns = {heading: cells for heading, cells in columns.items() if any(cells)}
     wide = {name: max(map(cell_len, [name, *cells])) for name, cells in columns.items()}
-    wide["item"] = min(wide["item"], LEAST)
+    wide["item"] = 10  # longer ones go on in the next line
     needed = {name: (name, number) for name, number in wide.items()}
     place, interval = f"top {page.top_k}", f"{100 * page.level:g}% interval"
     table = plain_table()
