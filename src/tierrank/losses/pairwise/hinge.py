@@ -40,12 +40,14 @@ def rank_svm(
     # Σ over violating pairs of 1 − w_i + w_j, where a difference is the sum of the gaps between
     # neighbours that it spans. How many pairs span a gap is a whole number, so what is far away
     # costs the others no digits, as it would if one number were taken off all scores.
-    spanned = (as_upper - as_lower)[rising].cumsum(0)
+    w, slope = order.rows.detach(), as_lower - as_upper
+    spanned = -slope[rising].cumsum(0)
     at = spanned.nonzero()[:, 0]
-    gaps = order.rows[rising[at + 1]] - order.rows[rising[at]]
-    lists, n = order.list_of, len(order.list_offsets) - 1
-    losses = Groups(lists, n).sum(as_upper.to(gaps))
-    losses = losses + Groups(lists[rising[at]], n).sum(spanned[at] * gaps)
+    below, terms = rising[at], as_upper.to(w)
+    terms[below] += spanned[at] * (w[rising[at + 1]] - w[below])
+    # the last term is 0, and has the gradient
+    lists = Groups(order.list_of, len(order.list_offsets) - 1)
+    losses = lists.sum(terms + slope * (order.rows - w))
     return finish(given, losses, weights, reduction)
 
 
@@ -73,7 +75,9 @@ def violations(order: TierOrder) -> tuple[Tensor, Tensor, Tensor]:
         in_order = reaches.sort().values
         group_start = torch.searchsorted(in_order, group[lower])
         as_lower[lower] += torch.searchsorted(in_order, heights, right=True) - group_start
-    return as_upper, as_lower, rising[order.list_of[rising].argsort(stable=True)]
+    if len(order.list_offsets) > 2:
+        rising = rising[order.list_of[rising].argsort(stable=True)]
+    return as_upper, as_lower, rising
 
 
 def _levels(w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -84,9 +88,9 @@ def _levels(w: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     in_order, index = w.sort()
     height, reach = torch.empty_like(index), torch.empty_like(index)
-    height[index] = torch.searchsorted(in_order, in_order)
-    lower = in_order - 1
-    # from 2^53 on the 1 is rounded away: then what is as high as w_i is within its reach, too
-    lower = torch.where(lower < in_order, lower, in_order.nextafter(in_order - torch.inf))
-    reach[index] = torch.searchsorted(in_order, lower, right=True)
+    height[index] = below = torch.searchsorted(in_order, in_order)
+    margin = in_order - 1
+    up_to_margin = torch.searchsorted(in_order, margin, right=True)
+    # from 2^53 on the 1 is rounded away: then equal scores are within each other's reach
+    reach[index] = torch.where(margin < in_order, up_to_margin, below)
     return height, reach, index
