@@ -25,6 +25,7 @@ def typed(line, folder):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # a dozen commands, each of which loads torch
 def test_every_command_works_as_typed_after_the_demo(tmp_path):
     assert len(COMMANDS) >= 9
     typed("tierrank demo --lists 40 --items 6 --examples demo", tmp_path)

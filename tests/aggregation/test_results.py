@@ -3,10 +3,12 @@ import dataclasses
 import inspect
 import pickle
 import re
+import sys
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -16,6 +18,7 @@ from tierrank.aggregation.bootstrap import drawn_counts
 from tierrank.aggregation.connectivity import Disconnected
 from tierrank.aggregation.covariates.identification import Unidentified
 from tierrank.aggregation.terms import GaussianPrior
+from tierrank.report import worth_tables
 from votes import drawn_rankings
 
 RANKINGS = drawn_rankings(0, 7, 150, 5, most_tied=3)[1]
@@ -413,3 +416,121 @@ def test_what_a_fit_does_not_have_is_still_said_after_it():
     with pytest.raises(AttributeError, match="no attribute 'coef_'") as error:
         _ = fitted.coef_
     assert not isinstance(error.value, NotFittedError)
+
+
+# -- frames, plots, pages, notebooks ----------------------------------------------------------
+
+SHOWN = {
+    "exact": (tr.RankAggregator(), [VOTES]),
+    "games": (tr.PairedTies(), [[*GAMES, ("dan", "ann", 1)]]),
+    "linear": (tr.FeatureAggregator(), [VOTES, VECTORS]),
+    "neural": FITS["neural"],
+}
+
+
+@pytest.fixture(scope="module", params=SHOWN)
+def shown(request):
+    estimator, data = SHOWN[request.param]
+    return clone(estimator).fit(*data)
+
+
+def test_a_frame_has_the_columns_of_the_command_line(shown):
+    pandas = pytest.importorskip("pandas")
+    frame = shown.to_frame(level=0.9)
+    assert isinstance(frame, pandas.DataFrame)
+    assert tuple(frame.columns) == worth_tables.COLUMNS[:7]
+    order = np.argsort(-shown.log_worths_)
+    assert frame["item"].tolist() == [shown.items_[code] for code in order]
+    assert frame["rank"].tolist() == [1, 2, 3, 4]
+    np.testing.assert_array_equal(frame["log_worth"], shown.log_worths_[order])
+    np.testing.assert_array_equal(frame["worth"], shown.worths_[order])
+    if getattr(shown, "model", None) == "neural":
+        assert frame[["standard_error", "low", "high"]].isna().all(axis=None)
+    else:
+        np.testing.assert_array_equal(frame["standard_error"], shown.standard_errors_[order])
+        reach = norm.ppf(0.95) * frame["standard_error"]
+        np.testing.assert_allclose(frame["high"] - frame["log_worth"], reach)
+        np.testing.assert_allclose(frame["log_worth"] - frame["low"], reach)
+    pandas.testing.assert_frame_equal(shown.to_frame(level=0.9, top=2), frame[:2])
+    assert shown.to_frame()["item"].tolist() == frame["item"].tolist()
+
+
+def test_items_of_a_frame_that_are_numbers_are_numbers(fitted):
+    pytest.importorskip("pandas")
+    frame = fitted.to_frame()
+    assert frame["item"].dtype == np.int64
+    teams = tr.PairedTies(prior="gaussian").fit([(("a", "b"), "c", 1), ("c", "a", 0)])
+    assert teams.to_frame()["item"].tolist() == list(teams.summary().items)
+
+
+def test_a_frame_without_pandas_says_what_to_install(fitted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        fitted.to_frame()
+
+
+def test_a_plot_has_a_dot_and_an_interval_for_each_item(shown):
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    assert shown.plot(ax) is ax
+    order = np.argsort(-shown.log_worths_)
+    labels = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert labels == [shown.items_[code] for code in order]
+    dots = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+    np.testing.assert_array_equal(dots, shown.log_worths_[order])
+    whiskers = [line.get_xdata() for line in ax.lines if line.get_linewidth() == 2]
+    if getattr(shown, "model", None) == "neural":
+        assert not whiskers
+    else:
+        half = norm.ppf(0.975) * shown.standard_errors_[order]
+        np.testing.assert_allclose(np.ptp(whiskers, axis=1), 2 * half)
+    top, bottom = ax.get_ylim()[::-1]
+    assert top < 1 < len(order) < bottom  # the best is on top
+    few = shown.plot(Figure().add_subplot(), top=2)
+    assert few.get_title() == "the first 2 of 4 items"
+
+
+def test_a_plot_makes_its_own_figure_and_names_are_only_text():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    ax = tr.RankAggregator().fit([["$x^2$", "a\\frac$"], ["a\\frac$", "$x^2$"]]).plot()
+    ax.figure.canvas.draw()  # a name that is no formula would be an error here
+    assert ax.get_yticklabels()[0].get_text() == "$x^2$"
+    pyplot.close(ax.figure)
+
+
+def test_a_report_is_the_page_of_the_command_line(shown, tmp_path):
+    path = shown.report(tmp_path / "report.html", title="Lunch & more", level=0.9)
+    text = path.read_text(encoding="utf-8")
+    assert path == tmp_path / "report.html"
+    assert "<h1>Lunch &amp; more</h1>" in text
+    assert all(f"<bdi>{item}</bdi>" in text for item in shown.items_)
+    if getattr(shown, "model", None) == "linear":
+        with pytest.raises(ValueError, match="use the report of the fitted model"):
+            shown.worths_of(VECTORS).report(path)
+
+
+def test_a_notebook_shows_the_table_and_runs_no_name():
+    bad = "<script>alert(1)</script>"
+    votes = [["ann", bad], [bad, "ann", "cy"], ["cy", "ann"]]
+    for fitted in (
+        tr.RankAggregator().fit(votes),
+        tr.PairedTies().fit([("ann", bad, 1), (bad, "ann", 1), ("ann", bad, 0)]),
+        tr.FeatureAggregator(l2=1.0).fit(
+            votes, {name: {bad: float(place)} for place, name in enumerate(["cy", bad, "ann"])}
+        ),
+    ):
+        html = fitted._repr_html_()
+        assert "<script" not in html
+        assert "<td><bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi></td>" in html
+        assert f"<td>{fitted.log_worths_.max():.4f}</td>" in html
+        assert fitted._repr_mimebundle_() == {"text/plain": repr(fitted), "text/html": html}
+    assert "log v (ties)" in tr.PairedTies().fit([*GAMES, ("dan", "ann", 1)])._repr_html_()
+    many = tr.RankAggregator(prior="gaussian").fit([[60, 1]], items=61)._repr_html_()
+    assert many.count("<tr>") == 51
+    assert "the first 50 of 61 items" in many
+    assert "RankAggregator" in tr.RankAggregator()._repr_html_()  # before the fit

@@ -56,6 +56,16 @@ def test_wrong_arguments_are_explained(run, arguments, message):
     assert message in ran.text
 
 
+@pytest.mark.parametrize(
+    "command", ["", "train", "evaluate", "aggregate", "compare", "extreme", "extreme train"]
+)
+def test_flags_are_shown_without_a_value(run, command):
+    ran = run(*command.split(), "--help")
+    assert ran.code == 0
+    assert "--help Show this message" in ran.text
+    assert "bool" not in ran.text
+
+
 def test_version(run):
     ran = run("--version")
     assert (ran.code, ran.text) == (0, f"tierrank {tierrank.__version__} ")

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -248,3 +249,24 @@ def test_memory_for_rows_is_by_the_lines_that_are_not_empty(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 20 << 20  # 48 bytes a line would be 144 MiB
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "read"),
+    [
+        ("bad.txt", "1 qid:1 1:x\n", data.read),  # a line and a column
+        ("bad.csv", "label,qid,x\n1,1,word\n", data.read),
+        ("bad.soc", "# FILE NAME: bad.soc\n", data.read_rankings),
+        ("unclear.csv", "a,b,c\nx,y,z\n", data.read_rankings),
+    ],
+)
+def test_what_is_wrong_with_a_file_comes_back_from_another_process(tmp_path, name, content, read):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=name) as caught:
+        read(tmp_path / name)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is type(caught.value)
+    assert str(again) == str(caught.value)
+    assert {k: v for k, v in vars(again).items() if k != "readings"} == {
+        k: v for k, v in vars(caught.value).items() if k != "readings"
+    }

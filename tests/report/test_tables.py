@@ -60,6 +60,27 @@ def test_a_table_fits_the_width(width, metrics):
     assert not any("…" in line for line in lines)  # nothing is cut off
 
 
+@pytest.mark.parametrize("width", range(30, 100, 5))
+@pytest.mark.parametrize("metrics", [1, 2])
+def test_narrow_tables_say_which_columns_they_leave_out_and_cut_nothing(width, metrics):
+    standings = [
+        Standing(each.name, name, *list(vars(each).values())[2:])
+        for name in ("ndcg@10", "map")[:metrics]
+        for each in TWO
+    ]
+    more = {"fits": {"first": "3 min 20 s"}}
+    text = shown(standings_table(standings, title="d", more=more, width=width), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    headings = text.splitlines()[1]
+    said = " ".join(text.partition("No room for ")[2].split()).partition(":")[0].split(", ")
+    assert "ranker" in headings
+    assert "0.7500" in text
+    assert (headings.count("95% interval") == 2) != ("95% interval" in said)
+    for heading, cell in (("− first", "-0.0500"), ("p", "<0.001"), ("fits", "3 min 20 s")):
+        assert (cell in text) != (heading in said)
+
+
 def test_more_columns_go_to_the_right():
     text = shown(standings_table(TWO, title="x", more={"fits": {"first": "3 s", "third": "9 s"}}))
     assert "fits" in text

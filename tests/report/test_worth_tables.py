@@ -5,7 +5,10 @@ import dataclasses
 import io
 import json
 import math
+import re
 
+import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from report_page import made_page
@@ -40,6 +43,21 @@ def test_csv_gives_every_number_back():
             assert float(row[name]) == getattr(item, name)
     assert [row["cut_below"] for row in rows][-1] == ""
     assert float(rows[0]["cut_below"]) == page.cut_probabilities[0]
+
+
+@pytest.mark.parametrize("width", [30, 40, 50, 60, 80])
+def test_a_narrow_table_says_which_columns_it_leaves_out_and_cuts_nothing(width):
+    page = made_page(5, names=["ann", "a name of two lines", "cy", "日本語の名前です", "dee"])
+    console = Console(file=io.StringIO(), width=width)
+    console.print(worth_table(page, None, width))
+    text = console.file.getvalue()
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert "…" not in text
+    headings, _, said = text.partition("No room for ")
+    headings, said = headings.splitlines()[0].split(), said.replace("\n", " ")
+    assert "item" in headings
+    for heading in ("log-worth", "interval", "rank", "worth", "tier", "ranks"):
+        assert (heading in headings) != (re.search(rf"(?<![-\w]){heading}\b", said) is not None)
 
 
 def test_json_has_no_number_that_json_has_not():

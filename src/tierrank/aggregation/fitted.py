@@ -157,6 +157,8 @@ class FittedLists(WorthResults):
         try:
             if len(self.items_) <= MOST_DENSE:
                 return np.asarray(self.standard_errors_[codes])
+            if len(codes) > MOST_DENSE:  # each is a system of equations of its own
+                return np.full(len(codes), np.nan)
             return np.sqrt(np.diag(self.covariance([self.items_[code] for code in codes])))
         except ValueError:
             return np.full(len(codes), np.nan)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
 
 from tierrank.aggregation import places
 from tierrank.aggregation.inference import Kind, reach
 from tierrank.aggregation.lists import FloatArray, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
+from tierrank.aggregation.summary import WorthTable, worth_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.plackett_luce import log_prob, log_prob_above
@@ -22,8 +26,12 @@ from tierrank.tiers.arrays import IntArray
 from tierrank.training.settings import Learned, check_count
 
 if TYPE_CHECKING:
-    from tierrank.aggregation.summary import WorthTable
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
     from tierrank.aggregation.tier_cuts import TierCut
+
+SHOWN_IN_HTML = 50  # items of the table in a notebook
 
 
 class Estimates(NamedTuple):
@@ -34,15 +42,146 @@ class Estimates(NamedTuple):
     high: FloatArray
 
 
-class WorthResults(Learned):
-    """Results of fitted worths; whoever fits them gives `items_`, `log_worths_`, `covariance`.
+class Shown(Learned):
+    """Worths of items as a frame, a plot, a page, and a table in a notebook.
+
+    Whoever fits them gives `items_`, `log_worths_` and the last methods here.
+    """
+
+    items_: tuple[Any, ...]
+    log_worths_: FloatArray
+
+    @property
+    def worths_(self) -> FloatArray:
+        """[items] worths, which sum to 1."""
+        worths = np.exp(self.log_worths_ - self.log_worths_.max())
+        return np.asarray(worths / worths.sum())
+
+    def to_frame(self, level: float = 0.95, top: int | None = None) -> DataFrame:
+        """The ranking as a frame of pandas, best first.
+
+        Its columns are rank, item, log_worth, standard_error, low, high (the ends of the interval)
+        and worth, as `tierrank aggregate --csv` calls them; NaN where there are no standard errors.
+
+        Parameters
+        ----------
+        level
+            of the intervals
+        top
+            how many items; None for all
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError(
+                "to_frame needs pandas, which is not installed: pip install pandas"
+            ) from None
+        table = worth_table(self, level, len(self.items_) if top is None else top)
+        items = pd.Series(list(table.items), dtype=object).infer_objects()
+        return pd.DataFrame(
+            {
+                "rank": table.ranks,
+                "item": items,
+                "log_worth": table.log_worths,
+                "standard_error": table.standard_errors,
+                "low": table.lower,
+                "high": table.upper,
+                "worth": table.worths,
+            }
+        )
+
+    def plot(self, ax: Axes | None = None, *, level: float = 0.95, top: int = 50) -> Axes:
+        """Draw the ranking, best on top: a dot for each log-worth, a line for its interval.
+
+        Parameters
+        ----------
+        ax
+            matplotlib's axes to draw on; None for a new figure
+        level
+            of the intervals
+        top
+            how many items
+        """
+        # Results show themselves: a door from here to the room that shows, opened when asked.
+        from tierrank.report.plots import draw_worths
+
+        table = worth_table(self, level, top)
+        if ax is None:
+            from matplotlib import pyplot
+
+            size = (7, 1.2 + 0.3 * len(table.items))
+            ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+        draw_worths(ax, table, of=len(self.items_))
+        return ax
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        *,
+        title: str = "Ranking",
+        level: float = 0.95,
+        top_k: int | None = None,
+        data: Any = None,
+    ) -> Path:
+        """Write all there is to say as one HTML page, as `tierrank aggregate --out` does.
+
+        There is none of games between teams, nor of items by their features.
+
+        Parameters
+        ----------
+        path
+            of the file
+        title
+            what was ranked
+        level
+            of all intervals
+        top_k
+            also show the probability of a place among the first k (not of games)
+        data
+            what was fitted, for a model that was loaded: it is saved without
+        """
+        from tierrank.report.aggregation import write_page
+        from tierrank.report.aggregation.from_fit import page_of
+
+        check_is_fitted(self, "log_worths_")
+        page = page_of(self, title=title, level=level, top_k=top_k, data=data)  # type: ignore[arg-type]
+        return write_page(page, fspath(path))
+
+    def _repr_html_(self) -> str:
+        """The table, as notebooks show it; before the fit, what scikit-learn shows."""
+        if not hasattr(self, "log_worths_"):
+            from sklearn.utils import estimator_html_repr
+
+            return str(estimator_html_repr(self))
+        return worth_table(self, 0.95, SHOWN_IN_HTML).to_html(self._parameters(0.95))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The same for notebooks that would take scikit-learn's diagram."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _order(self) -> Any:
+        return np.argsort(-self.log_worths_, kind="stable")
+
+    def _parameters(self, level: float) -> list[tuple[str, float, float, float, float]]:
+        """What was estimated beside worths: name, estimate, standard error, ends of interval."""
+        return []
+
+    def _errors_of(self, codes: IntArray) -> FloatArray:
+        """[codes] standard errors; NaN where the fit has none."""
+        raise NotImplementedError
+
+    def _note(self) -> str:
+        """What was fitted, in words."""
+        raise NotImplementedError
+
+
+class WorthResults(Shown):
+    """Results of fitted worths; whoever fits them also gives `covariance`.
 
     All but `log_worths_`, `worths_` and the probabilities needs standard errors, and so an
     objective that has them.
     """
 
-    items_: tuple[Any, ...]
-    log_worths_: FloatArray
     _numbers_of: dict[Any, int] | None = None
 
     def covariance(
@@ -50,12 +189,6 @@ class WorthResults(Learned):
     ) -> FloatArray:
         """[items, items] covariance of the centred log-worths, of all or some items."""
         raise NotImplementedError
-
-    @property
-    def worths_(self) -> FloatArray:
-        """[items] worths, which sum to 1."""
-        worths = np.exp(self.log_worths_ - self.log_worths_.max())
-        return np.asarray(worths / worths.sum())
 
     @property
     def standard_errors_(self) -> FloatArray:
@@ -206,8 +339,6 @@ class WorthResults(Learned):
         top
             how many items to show; None for all
         """
-        from tierrank.aggregation.summary import worth_table
-
         return worth_table(self, level, top)
 
     def _with_draws(self, function: Any, level: float, draws: int, seed: int) -> Estimates:
@@ -216,9 +347,6 @@ class WorthResults(Learned):
             function, self.log_worths_, self.covariance(), level=level, draws=draws, seed=seed
         )
         return Estimates(function(self.log_worths_), low, high)
-
-    def _order(self) -> Any:
-        return np.argsort(-self.log_worths_, kind="stable")
 
     def _codes(self, names: Any) -> Any:
         """Numbers of items from a name, or from several."""
@@ -239,11 +367,3 @@ class WorthResults(Learned):
         if self._numbers_of is None:
             self._numbers_of = dict(zip(self.items_, range(len(self.items_)), strict=True))
         return self._numbers_of
-
-    def _errors_of(self, codes: IntArray) -> FloatArray:
-        """[codes] standard errors; NaN where the fit has none."""
-        raise NotImplementedError
-
-    def _note(self) -> str:
-        """What was fitted, in words."""
-        raise NotImplementedError

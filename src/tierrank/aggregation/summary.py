@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from tierrank.tiers.arrays import IntArray
 from tierrank.training.settings import check_count
 
 if TYPE_CHECKING:
-    from tierrank.aggregation.results import WorthResults
+    from tierrank.aggregation.results import Shown
 
 SHOWN_OF_MANY = 20  # items of a table that would otherwise have more than MOST_DENSE rows
 
@@ -48,6 +50,26 @@ class WorthTable:
     level: float
     note: str
 
+    def to_html(
+        self, parameters: Sequence[tuple[str, float, float, float, float]] = ()
+    ) -> str:  # fmt: skip
+        """The table as HTML, and one of what was estimated beside worths; names are only text."""
+        ends = f"{100 * self.level:g}% interval"
+        numbers = zip(self.log_worths, self.standard_errors, self.lower, self.upper, strict=True)
+        rows = [
+            [f"{rank}", f"<bdi>{escape(str(name))}</bdi>", *_estimate(*row), f"{worth:.4g}"]
+            for rank, name, row, worth in zip(
+                self.ranks.tolist(), self.items, numbers, self.worths.tolist(), strict=True
+            )
+        ]
+        note = escape(self.note).replace("\n", "<br>")
+        found = _html_table(["rank", "item", "log-worth", "std err", ends, "worth"], rows, note)
+        if parameters:
+            more = [[f"<bdi>{escape(name)}</bdi>", *_estimate(*row)] for name, *row in parameters]
+            found += _html_table(["parameter", "estimate", "std err", ends], more)
+        # a notebook would set names in TeX where they hold dollars
+        return f'<div class="tex2jax_ignore mathjax_ignore">{found}</div>'
+
     def __str__(self) -> str:
         tails = (1 - self.level) / 2
         heads = ["rank", "item", "log-worth", "std err", f"[{tails:.4g}", f"{1 - tails:.4g}]",
@@ -71,7 +93,23 @@ class WorthTable:
     __repr__ = __str__
 
 
-def worth_table(fitted: WorthResults, level: float, top: int | None) -> WorthTable:
+def _estimate(value: float, error: float, low: float, high: float) -> list[str]:
+    """Three cells: an estimate, its standard error, its interval; what is NaN is not there."""
+    if error != error:
+        return [f"{value:.4f}", "", ""]
+    form = ".4f" if 1e-3 <= error < 1e4 else ".4g"
+    return [f"{value:{form}}", f"{error:{form}}", f"{low:{form}} to {high:{form}}"]
+
+
+def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """Cells are markup already."""
+    head = "".join(f"<th>{each}</th>" for each in heads)
+    body = "".join("<tr>" + "".join(f"<td>{c}</td>" for c in row) + "</tr>\n" for row in rows)
+    title = f'<caption style="text-align:left">{caption}</caption>' if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+
+
+def worth_table(fitted: Shown, level: float, top: int | None) -> WorthTable:
     """The table of a fit; standard errors only of the items that are shown, if they are many."""
     reached = reach(level)
     if top is not None:

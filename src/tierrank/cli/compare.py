@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tierrank.ranking.comparison import Comparison, Parts
     from tierrank.ranking.standings import Standing
 
-WIDE = 96  # characters: on a narrower terminal the times give way to the names
-
 
 @app.command()
 @explained
@@ -165,8 +163,15 @@ def _show(data: Path, comparison: Comparison, standings: Sequence[Standing], fol
     title = f"{data}: {queries:,} test queries in {folds} fold{'s' * (folds != 1)}"
     times = {name: duration(seconds) for name, seconds in comparison.seconds().items()}
     console = stdout()
-    more = {"fits": times} if console.width >= WIDE else None
-    console.print(standings_table(standings, title=title, heading="model, objective", more=more))
+    console.print(
+        standings_table(
+            standings,
+            title=title,
+            heading="model, objective",
+            more={"fits": times},
+            width=console.width,
+        )
+    )
     for name, why in comparison.failures.items():
         stderr().print(f"Left out: {name}. {why}", style="red", markup=False, soft_wrap=True)
 

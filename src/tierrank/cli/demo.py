@@ -58,9 +58,9 @@ def demo(
             errors[fit.objective].append(fit.error)
             progress.advance(task)
     table = Table(title="Error of the estimated log-worths (root mean square)")
-    table.add_column("objective")
+    table.add_column("objective", overflow="fold")
     for size in sizes:
-        table.add_column(f"{size:,} lists", justify="right")
+        table.add_column(f"{size:,} lists", justify="right", overflow="fold")
     for name, values in errors.items():
         table.add_row(name, *(f"{value:.4f}" for value in values))
     console.print(table)

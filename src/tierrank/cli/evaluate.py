@@ -113,7 +113,8 @@ def evaluate(
     else:
         queries = max(each.queries for each in found)
         title = f"{options.named(data)}: {queries:,} quer{'ies' if queries != 1 else 'y'}"
-        stdout().print(standings_table(found, title=title))
+        console = stdout()
+        console.print(standings_table(found, title=title, width=console.width))
 
 
 class _Source:

@@ -40,7 +40,7 @@ def objectives(
         return
     table = Table(title="Objectives over scores and tiers")
     for column in ("name", "what it is", "source"):
-        table.add_column(column, no_wrap=column == "name")
+        table.add_column(column, no_wrap=column == "name", overflow="fold")
     families = groupby(sorted(OBJECTIVES.values(), key=family_of), key=family_of)
     for family, entries in families:
         table.add_section()

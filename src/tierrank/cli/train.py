@@ -202,7 +202,8 @@ def _describe(parts: Parts, ranker: Ranker) -> None:
     features = parts.train.n_features
     table = plain_table(f"{features:,} feature{'s' * (features != 1)}")
     for column in ("part", "rows", "queries", "rows a query", "tiers a query", "one tier only"):
-        table.add_column(column, justify="left" if column == "part" else "right")
+        side: Any = "left" if column == "part" else "right"
+        table.add_column(column, justify=side, overflow="fold")
     for name, part in parts.named().items():
         tiers = part.tiers()
         lists, counts = len(tiers), tiers.n_tiers

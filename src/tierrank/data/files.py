@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
@@ -70,6 +70,12 @@ class DataFileError(ValueError):
         self.path = path
         self.line = line
         self.row = row
+        self._rest = what, column
+
+    def __reduce__(self) -> tuple[Any, ...]:  # another process may have raised it
+        what, column = self._rest
+        remade = partial(type(self), column=column, row=self.row)
+        return remade, (self.path, self.line, what)
 
 
 def without_compression(path: Path) -> Path:

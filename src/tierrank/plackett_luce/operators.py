@@ -26,6 +26,9 @@ class NonFiniteScore(ValueError):
         )
         self.list_number, self.position, self.value = list_number, position, value
 
+    def __reduce__(self) -> tuple[Any, ...]:  # another process may have raised it
+        return type(self), (self.list_number, self.position, self.value)
+
     @classmethod
     def find(cls, scores: Tensor, row_offsets: Tensor) -> NonFiniteScore:
         position = int((~scores.isfinite()).nonzero()[0, 0])

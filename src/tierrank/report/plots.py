@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tierrank.ranking.standings import Standing, best_mean
+from tierrank.report.aggregation.axis import axis_of
+from tierrank.report.aggregation.content import ItemRow
 from tierrank.storage import replace_file
 from tierrank.training import History
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from tierrank.aggregation.summary import WorthTable
 
 LOSS_COLOUR, METRIC_COLOUR = "tab:blue", "tab:orange"
 _MOST_CHARACTERS = 40
@@ -82,6 +86,43 @@ def plot_standings(
     axes.set(title=title, xlabel=xlabel or f"{standings[0].metric}, with 95% interval")
     axes.grid(alpha=0.3, axis="x")
     save(figure, path)
+
+
+def draw_worths(axes: Axes, table: WorthTable, *, of: int) -> None:
+    """A dot and its interval for each item, the best on top.
+
+    Parameters
+    ----------
+    axes
+        where to draw
+    table
+        the items
+    of
+        how many items there are in all
+    """
+    rows = [
+        ItemRow(str(name), w, 0.0, *((None, None) if low != low else (low, high)))
+        for name, w, low, high in zip(
+            table.items, table.log_worths.tolist(), table.lower.tolist(), table.upper.tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip
+    for place, row in enumerate(rows, start=1):
+        if row.low is not None and row.high is not None:
+            axes.plot([row.low, row.high], [place, place], color=LOSS_COLOUR, linewidth=2)
+        axes.plot([row.log_worth], [place], "o", color=LOSS_COLOUR, zorder=5)
+    names = [_shortened(row.name) for row in rows]
+    axes.set_yticks(range(1, len(rows) + 1), names, parse_math=False)  # a name may have a $
+    axes.set_ylim(len(rows) + 0.6, 0.4)
+    spanned = axis_of(rows)  # one endless interval must not make all others a dot
+    axes.set_xlim(spanned.low, spanned.high)
+    known = any(row.low is not None for row in rows)
+    interval = f", with {100 * table.level:g}% interval" if known else ""
+    axes.set_xlabel(f"log-worth (0 is the average item){interval}")
+    if len(rows) < of:
+        axes.set_title(f"the first {len(rows):,} of {of:,} items")
+    axes.axvline(0, color="grey", linestyle=":", zorder=0)
+    axes.grid(alpha=0.3, axis="x")
 
 
 def save(figure: Figure, path: Path) -> None:

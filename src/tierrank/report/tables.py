@@ -33,12 +33,50 @@ def plain_table(title: str | None = None) -> Table:
     )  # fmt: skip
 
 
+def keep_what_fits(
+    table: Table,
+    columns: Mapping[str, tuple[str, int]],
+    width: int | None,
+    first_to_go: Sequence[str],
+) -> list[str]:
+    """Choose the columns that have room side by side, and let the table say which have none.
+
+    Parameters
+    ----------
+    table
+        gets a line below it, if columns are left out
+    columns
+        heading and needed width of each, in their order
+    width
+        of the terminal; None for any
+    first_to_go
+        the columns that may be left out, the least important first
+    """
+    kept = list(columns)
+    for name in first_to_go:
+        needed = sum(columns[each][1] for each in kept) + len(GAP) * (len(kept) - 1)
+        if width is None or needed <= width:
+            break
+        if name in kept:
+            kept.remove(name)
+    gone = dict.fromkeys(head for name, (head, _) in columns.items() if name not in kept)
+    if gone:
+        table.caption = f"No room for {', '.join(gone)}: a wider terminal shows all."
+        table.caption_justify = "left"
+    return kept
+
+
+GAP = "  "  # between two columns
+LEAST = 12  # characters of a name, which goes on in the next line
+
+
 def standings_table(
     standings: Sequence[Standing],
     *,
     title: str,
     heading: str = "ranker",
     more: Mapping[str, Mapping[str, str]] | None = None,
+    width: int | None = None,
 ) -> Table:
     """One row a ranker and metric; differences where there is more than one ranker.
 
@@ -50,43 +88,57 @@ def standings_table(
         of the table, and of the rankers' column
     more
         further columns: heading, then cell by ranker
+    width
+        of the terminal, where the least important columns give way; None for any
     """
     rankers = {each.name for each in standings}
     metrics = {each.metric for each in standings}
-    if len(rankers) == 1:
-        return _one_ranker(standings, title)
     table = plain_table(title)
-    table.add_column(heading, overflow="fold", min_width=12)
-    headings = ["mean" if len(metrics) > 1 else standings[0].metric, "95% interval",
-                "− first", "95% interval", "p", *(more or {})]  # fmt: skip
-    for column in headings:
-        table.add_column(column, justify="right", no_wrap=True)
+    if len(rankers) == 1:
+        _one_ranker(table, standings)
+        return table
+    more = more or {}
+    rows = [_cells(each, more) for each in standings]
+    headings = {
+        "mean": "mean" if len(metrics) > 1 else standings[0].metric, "interval": "95% interval",
+        "difference": "− first", "its interval": "95% interval", "p": "p",
+    } | {column: column for column in more}  # fmt: skip
+    wide = {
+        name: (text, max(len(text), *(len(row[name]) for row in rows)))
+        for name, text in headings.items()
+    }
+    columns = {"name": (heading, LEAST)} | wide
+    to_go = [*more, "interval", "its interval", "p", "difference"]
+    kept = keep_what_fits(table, columns, width, to_go)[1:]
+    table.add_column(heading, overflow="fold", min_width=LEAST)
+    for name in kept:
+        table.add_column(headings[name], justify="right", no_wrap=True)
     metric: str | None = None
-    for each in standings:
+    for each, row in zip(standings, rows, strict=True):
         if each.metric != metric and len(metrics) > 1:
             table.add_section()
             table.add_row(f"[bold]{each.metric}[/]")
         metric = each.metric
         best = best_mean([other for other in standings if other.metric == metric])
-        value = f"{each.mean:.4f}"
-        table.add_row(
-            _plain(each.name),
-            f"[bold]{value}[/]" if each.mean == best else value,
-            _interval(each),
-            *_difference(each),
-            *(column.get(each.name, "") for column in (more or {}).values()),
-        )
+        shown = row | {"mean": f"[bold]{row['mean']}[/]" if each.mean == best else row["mean"]}
+        table.add_row(_plain(each.name), *(shown[name] for name in kept))
     return table
 
 
-def _one_ranker(standings: Sequence[Standing], title: str) -> Table:
-    table = plain_table(title)
-    table.add_column("metric")
-    table.add_column("mean", justify="right")
-    table.add_column("95% interval", justify="right")
+def _cells(each: Standing, more: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    difference, interval, p = _difference(each)
+    return {
+        "mean": f"{each.mean:.4f}", "interval": _interval(each), "difference": difference,
+        "its interval": interval, "p": p,
+    } | {column: cells.get(each.name, "") for column, cells in more.items()}  # fmt: skip
+
+
+def _one_ranker(table: Table, standings: Sequence[Standing]) -> None:
+    table.add_column("metric", overflow="fold")
+    table.add_column("mean", justify="right", no_wrap=True)
+    table.add_column("95% interval", justify="right", no_wrap=True)
     for each in standings:
         table.add_row(each.metric, f"{each.mean:.4f}", _interval(each))
-    return table
 
 
 def csv_text(rows: Iterable[Iterable[Any]], *, raw: bool = False) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierrank.report.aggregation.axis import decimals_of
 from tierrank.report.aggregation.content import AggregationPage, ItemRow
-from tierrank.report.tables import csv_text, plain_table
+from tierrank.report.tables import csv_text, keep_what_fits, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,7 +30,9 @@ COLUMNS = (
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def worth_table(page: AggregationPage, top: int | None = None) -> Table:
+def worth_table(
+    page: AggregationPage, top: int | None = None, width: int | None = None
+) -> Table:  # fmt: skip
     """The ranking, best first, with the columns for which there are values.
 
     Parameters
@@ -39,7 +41,10 @@ def worth_table(page: AggregationPage, top: int | None = None) -> Table:
         what to show
     top
         how many items; None for all
+    width
+        of the terminal, where the least important columns give way; None for any
     """
+    from rich.cells import cell_len
     from rich.text import Text
 
     rows = page.rows[:top]
@@ -55,13 +60,20 @@ def worth_table(page: AggregationPage, top: int | None = None) -> Table:
         f"top {page.top_k}": ["" if row.top_k is None else percent(row.top_k) for row in rows],
     }
     columns = {heading: cells for heading, cells in columns.items() if any(cells)}
+    wide = {name: max(map(cell_len, [name, *cells])) for name, cells in columns.items()}
+    wide["item"] = 10  # longer ones go on in the next line
+    needed = {name: (name, number) for name, number in wide.items()}
+    place, interval = f"top {page.top_k}", f"{100 * page.level:g}% interval"
     table = plain_table()
-    for heading in columns:
+    kept = keep_what_fits(
+        table, needed, width, ["worth", "ranks", "tier", place, "rank", interval, "log-worth"]
+    )
+    for heading in kept:
         if heading == "item":
-            table.add_column(heading, overflow="fold", min_width=10)
+            table.add_column(heading, overflow="fold", min_width=wide["item"])
         else:
             table.add_column(heading, justify="right", no_wrap=True)
-    for cells in zip(*columns.values(), strict=True):
+    for cells in zip(*(columns[heading] for heading in kept), strict=True):
         table.add_row(*(Text(cell) for cell in cells))
     return table
 

@@ -136,8 +136,13 @@ def test_games_have_a_page_too(games, model):
 
 def test_what_a_page_cannot_be_made_of_is_refused(fitted, games, tmp_path):
     of_games = PairedTies().fit(games)
-    with pytest.raises(ValueError, match="does not keep its games"):
-        page_of(of_games, title="Games")
+    loaded = tr.load(tr.save(of_games, tmp_path / "games"))
+    with pytest.raises(ValueError, match="not its games: give them as data="):
+        page_of(loaded, title="Games")
+    assert page_of(loaded, title="Games", data=games).rows == page_of(of_games, title="Games").rows
+    doubles = PairedTies(prior="gaussian").fit([(("a", "b"), "c", 1), ("c", "a", 0)])
+    with pytest.raises(ValueError, match="here teams were"):
+        page_of(doubles, title="Doubles")
     with pytest.raises(ValueError, match="says nothing of the first 3"):
         page_of(of_games, title="Games", data=games, top_k=3)
     loaded = tr.load(tr.save(fitted, tmp_path / "model"))
@@ -157,3 +162,21 @@ def test_what_a_prior_decides_is_said(fitted):
     assert "What to do" not in page.connectivity.text
     assert page.connectivity.text.endswith("What the lists leave open, the prior decides.")
     assert page.settings["prior"] == "gaussian:2"
+
+
+def test_a_fit_to_features_has_a_page_with_its_coefficients():
+    lists = [["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"], ["b", "a"]]  # two groups
+    features = {"a": [1.0, 0.2], "b": [0.0, 1.0], "c": [2.0, 1e-9], "d": [1.5, 3.0]}
+    fitted = tr.FeatureAggregator(l2=0.1).fit(lists, features)
+    page = page_of(fitted, title="Features", top_k=2)
+    np.testing.assert_allclose(column(page, "log_worth"), np.sort(fitted.log_worths_)[::-1])
+    assert page.rows[0].low is not None
+    assert page.settings["coefficient of x0"].startswith(f"{fitted.coef_[0]:.4f}, from")
+    assert page.connectivity.groups == 2
+    assert "the features decide" in page.connectivity.text
+    assert "coefficient of x1" in page_html(page)
+    network = tr.FeatureAggregator("neural", max_iter=3, random_state=0).fit(lists * 4, features)
+    page = page_of(network, title="Network")
+    assert page.rows[0].low is None
+    assert "a network has no standard errors" in page.notes[0]
+    page_html(page)

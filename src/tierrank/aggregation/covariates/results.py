@@ -152,6 +152,15 @@ class FeatureResults(FeatureWorths):
         check_is_fitted(self, "log_worths_")
         return feature_summary(self, level, top)
 
+    def _parameters(self, level: float) -> list[tuple[str, float, float, float, float]]:
+        """The coefficients of the linear model."""
+        table = self.summary(level, top=1).coefficients
+        if table is None:
+            return []
+        names = [f"coefficient of {name}" for name in table.features]
+        columns = (table.coef, table.standard_errors, table.lower, table.upper)
+        return list(zip(names, *(column.tolist() for column in columns), strict=True))
+
     def _note(self) -> str:
         kind = f", {self.uncertainty}" if self.model == "linear" else ""
         penalty = f", l2={self.l2:g}" if self.l2 else ""

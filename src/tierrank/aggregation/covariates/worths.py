@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -92,6 +92,13 @@ class ItemWorths(FeatureWorths):
 
     def _unit_covariance(self, kind: Kind | None = None) -> FloatArray:
         return self._fitted._unit_covariance(kind)
+
+    def report(self, *_: Any, **__: Any) -> NoReturn:
+        """There is none of items by their features: lists were fitted, and these are of no list."""
+        raise ValueError(
+            "a report tells of a fit and its lists, and these items are worths by their features: "
+            "use the report of the fitted model, or to_frame and plot of these"
+        )
 
     def _note(self) -> str:
         return f"{len(self.items_):,} items by their features; {self._fitted._note()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, Self
@@ -77,8 +78,8 @@ class PairedTies(PairedResults):
         of all games, without the prior. With "half" it is no likelihood of what was observed.
     n_parameters_, n_games_
         free parameters (with a prior, those that the games decide) and the weight of all games
-    n_iter_, converged_
-        steps, and whether `tol` was reached
+    n_iter_, converged_, seconds_
+        steps, whether they came to an end, and how long the fit took
 
     Examples
     --------
@@ -171,6 +172,7 @@ class PairedTies(PairedResults):
         return self._fit(fixtures_of_table(wins, ties, names))
 
     def _fit(self, fixtures: Fixtures) -> Self:
+        begun = time.perf_counter()
         ties = (self.ties or "refuse") if self.model == "bradley-terry" else None
         prior = prior_from(self.prior)
         share = check_ties(fixtures, self.model, ties, prior)
@@ -178,7 +180,7 @@ class PairedTies(PairedResults):
             fixtures = fixtures.without_ties()
         fixtures = fixtures.counted()
         if prior is None and not fixtures.has_teams:
-            found = connectivity(fixtures.to_tiers(), ties_connect=True)
+            found = connectivity(fixtures.to_games().to_rankings().tiers, ties_connect=True)
             if not found.connected:
                 raise Disconnected(found, "games")
         loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior)
@@ -201,13 +203,14 @@ class PairedTies(PairedResults):
                 stacklevel=3,
             )
         w = end.point[: loss.players]
-        self.items_ = fixtures.players
+        self.items_, self._fixtures = fixtures.players, fixtures
         self.log_worths_ = w - w.mean()
         self.covariance_ = covariance
         self._extras = extras
         self.log_likelihood_ = loss.log_likelihood(end.point)
         self.n_parameters_ = solver.effective_parameters(loss, end.point)
         self.n_games_, self.n_iter_, self.converged_ = loss.weight, end.n_iter, end.converged
+        self.seconds_ = time.perf_counter() - begun
         return self
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:

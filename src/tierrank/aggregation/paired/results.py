@@ -8,13 +8,21 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from tierrank.aggregation.inference import reach
 from tierrank.aggregation.paired.likelihood import side_log_worths
-from tierrank.aggregation.paired.outcomes import FloatArray, Model, probabilities, tie_parameter
-from tierrank.aggregation.paired.sides import side_of
+from tierrank.aggregation.paired.outcomes import (
+    FloatArray,
+    IntArray,
+    Model,
+    probabilities,
+    tie_parameter,
+)
+from tierrank.aggregation.paired.sides import Fixtures, side_of
 from tierrank.aggregation.paired.table import PairedTable
+from tierrank.aggregation.results import Shown
+from tierrank.aggregation.summary import worth_table
 from tierrank.aggregation.terms.priors import Prior, prior_from
 from tierrank.tiers.arrays import offsets, preview
-from tierrank.training.settings import Learned
 
 TITLES = {
     "davidson": {"tie": "log v (ties)", "home": "first side"},
@@ -23,7 +31,7 @@ TITLES = {
 }
 
 
-class PairedResults(Learned, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class PairedResults(Shown, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The results of `PairedTies`, as attributes and methods."""
 
     model: Model
@@ -32,21 +40,15 @@ class PairedResults(Learned, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     prior: str | Prior | None
     uncertainty: str
 
-    items_: tuple[Any, ...]
-    log_worths_: FloatArray
     covariance_: FloatArray
     log_likelihood_: float
     n_parameters_: float
     n_games_: float
     n_iter_: int
     converged_: bool
+    seconds_: float
     _extras: dict[str, float]  # "tie" and "home", in the order of `covariance_`
-
-    @property
-    def worths_(self) -> FloatArray:
-        """[items] e^log-worth, normalised to sum to 1."""
-        shifted = np.exp(self.log_worths_ - self.log_worths_.max())
-        return np.asarray(shifted / shifted.sum())
+    _fixtures: Fixtures | None = None  # what was fitted; None in a model that was loaded
 
     @property
     def standard_errors_(self) -> FloatArray:
@@ -121,34 +123,34 @@ class PairedResults(Learned, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def summary(self, level: float = 0.95) -> PairedTable:
         """Items, best first, with standard errors and intervals, as a table to print."""
-        from scipy.special import ndtri
+        table = worth_table(self, level, len(self.items_))
+        return PairedTable(
+            table.items, table.log_worths, table.standard_errors, table.lower, table.upper,
+            table.worths, tuple(self._parameters(level)), level, table.note,
+        )  # fmt: skip
 
-        check_is_fitted(self)
-        if not 0 < level < 1:
-            raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level}")
-        reach = float(ndtri((1 + level) / 2))
-        order = np.argsort(-self.log_worths_, kind="stable")
-        w, errors = self.log_worths_[order], self.standard_errors_[order]
-        titles = TITLES[self.model]
-        parameters = []
+    # -- parts ------------------------------------------------------------------------------
+
+    def _parameters(self, level: float) -> list[tuple[str, float, float, float, float]]:
+        """Those of ties, on the log scale, and of the first side."""
+        found, reached = [], reach(level)
         for name, value in self._extras.items():
             error = self._extra_error(name)
-            reached = reach * error
-            parameters.append((titles[name], value, error, value - reached, value + reached))
-        note = (
+            ends = value - reached * error, value + reached * error
+            found.append((TITLES[self.model][name], value, error, *ends))
+        return found
+
+    def _errors_of(self, codes: IntArray) -> FloatArray:
+        return self.standard_errors_[codes]
+
+    def _note(self) -> str:
+        return (
             f"PairedTies, {self.model}, {self.uncertainty}"
             + (f", ties={self.ties}" if self.ties else "")
             + (f", prior {prior_from(self.prior)}" if self.prior is not None else "")
             + f": {self.n_games_:,.10g} games of {len(self.items_)} items, "
             f"log-likelihood {self.log_likelihood_:.2f}, AIC {self.aic_:.2f}"
         )
-        items = tuple(self.items_[number] for number in order)
-        return PairedTable(
-            items, w, errors, w - reach * errors, w + reach * errors, self.worths_[order],
-            tuple(parameters), level, note,
-        )  # fmt: skip
-
-    # -- parts ------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "log_worths_")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from tierrank.aggregation.paired.outcomes import FloatArray, IntArray
 from tierrank.data.rankings.container import Rankings
@@ -82,24 +81,11 @@ class Fixtures:
         codes = np.array([number[player] for player in self.players], dtype=np.int64)
         return replace(self, players=tuple(stated.items), members=codes[self.members])
 
-    def to_tiers(self) -> Tiers:
-        """A list a game between single players, winner first; a tie is one tier."""
+    def to_games(self) -> Games:
+        """The games between single players."""
         player = self.members  # of every side, which has one
-        lost = self.outcome < 0
-        pairs = np.column_stack(
-            [
-                player[np.where(lost, self.second, self.first)],
-                player[np.where(lost, self.first, self.second)],
-            ]
-        )
-        begins = np.column_stack([np.ones(len(lost), dtype=bool), self.outcome != 0])
-        return Tiers(
-            items=torch.from_numpy(pairs.ravel()),
-            tier_offsets=torch.from_numpy(np.append(np.flatnonzero(begins), pairs.size)),
-            list_offsets=torch.from_numpy(offsets(begins.sum(axis=1))),
-            n_items=len(self.players),
-            names=self.players,
-        )
+        outcome = self.outcome.astype(np.int8)
+        return Games(self.players, player[self.first], player[self.second], outcome, self.weights)
 
     def _select(self, which: AnyArray) -> Fixtures:
         return replace(

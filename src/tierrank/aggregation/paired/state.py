@@ -59,7 +59,7 @@ def read_state(fitted: PairedTies, info: dict[str, Any], tensors: Arrays) -> Non
     if not np.isfinite([*extras.values(), *numbers.values()]).all():
         raise ValueError("the results have numbers that are not finite")
     fitted.items_ = tuple(items)
-    fitted._extras = extras
+    fitted._extras, fitted._fixtures = extras, None
     fitted.log_worths_ = tensors["log_worths"].copy()
     fitted.covariance_ = tensors["covariance"].copy()
     for name, number in numbers.items():

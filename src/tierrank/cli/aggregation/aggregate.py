@@ -280,7 +280,7 @@ def _print(page: AggregationPage, parameters: Sequence[Parameter], top: int | No
 
     console = stdout()
     shown = top or SHOWN
-    console.print(worth_table(page, shown))
+    console.print(worth_table(page, shown, console.width))
     if shown < len(page.rows):
         console.print(f"and {len(page.rows) - shown:,} more; --top and --csv show them")
     for line in summary_lines(page, parameters):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tierrank.cli.extreme.estimator import rates
 from tierrank.cli.extreme.memory import available, needs, size
@@ -22,7 +22,8 @@ def describe(ranker: ExtremeRanker, parts: Parts) -> None:
     data = parts.train
     table = plain_table(f"{data.n_labels:,} labels, {data.n_features:,} features")
     for column in ("part", "rows", "features a row", "labels a row", "no label", "labels unseen"):
-        table.add_column(column, justify="left" if column == "part" else "right")
+        side: Any = "left" if column == "part" else "right"
+        table.add_column(column, justify=side, overflow="fold")
     for name, part in parts.named().items():
         of = part.describe()
         table.add_row(
@@ -47,7 +48,7 @@ def tell(ranker: ExtremeRanker, parts: Parts, folder: Path, seconds: float) -> N
     console = stdout()
     table = plain_table()
     for column in ("learning rate", f"valid {ranker.metric}", "best epoch", ""):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", overflow="fold")
     for trial in ranker.trials_:
         rate, found = trial["learning_rate"], trial["metric"]
         kept = "kept" if rate == ranker.learning_rate_ else ""

@@ -126,6 +126,9 @@ class UnclearTable(ValueError):
         self.place = place
         self.readings = tuple(readings)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.place, self.readings)  # another process may have raised it
+
 
 # What to show where nothing is likely: how each kind is asked for.
 TEMPLATES = (

@@ -95,9 +95,10 @@ def _unknown(word: str, what: str, actions: Mapping[str, str]) -> str:
         nor = f" and not among the words for none ({known})" if known else ""
         return (
             f"the {what} is {shown(word)}, which is not a number{nor}: mend it, or say what to do "
-            f"with such rows, as in missing_rank={{{word!r}: 'last'}} (or 'drop')."
+            f"with such rows, as in missing_rank={{{word!r}: 'last'}} or "
+            f"missing_rank={{{word!r}: 'drop'}}."
         )
     return (
         f"the {what} is missing: give one, or pass missing_rank='drop' to leave such rows out, or "
-        "'last' to put them behind the others."
+        "missing_rank='last' to put them behind the others."
     )

@@ -63,7 +63,7 @@ def choose(table: OpenTable, wanted: Wanted) -> PairColumns:
     if sum(option is not None for option in given) > 1:
         table.refuse("winner, scores and wins each say how a game ended: pass one of them.")
     if wanted.ties is not None and wanted.wins is None:
-        table.refuse("ties counts ties beside wins: pass wins= too.")
+        table.refuse("ties= counts ties beside wins: pass wins= too.")
     won = wanted.loser is not None
     if won and (wanted.winner is None or wanted.sides != (None, None)):
         table.refuse("loser= goes with winner=, and they are the sides: leave out the others.")

@@ -1,14 +1,16 @@
-"""From a fitted `RankAggregator` or `PairedTies` to the plain data that its page shows."""
+"""From a fitted aggregator to the plain data that its page shows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tierrank.aggregation.aggregator import RankAggregator
 from tierrank.aggregation.connectivity import Connectivity, connectivity
+from tierrank.aggregation.covariates import FeatureAggregator
 from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
 from tierrank.aggregation.paired import PairedTies
 from tierrank.aggregation.places import (
@@ -25,10 +27,7 @@ from tierrank.report.aggregation.content import (
     ItemRow,
 )
 from tierrank.report.aggregation.pair_matrix import MOST_ITEMS as MOST_PAIRED
-from tierrank.report.aggregation.sureness import Sureness, sureness
-
-if TYPE_CHECKING:
-    from tierrank.aggregation.aggregator import RankAggregator
+from tierrank.report.aggregation.sureness import Fitted, Sureness, sureness
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -44,7 +43,7 @@ class Parameter(NamedTuple):
 
 
 def page_of(
-    fitted: RankAggregator | PairedTies,
+    fitted: Fitted,
     *,
     title: str,
     subtitle: str = "",
@@ -67,18 +66,17 @@ def page_of(
     Parameters
     ----------
     fitted
-        a fitted `RankAggregator` or `PairedTies`
+        a fitted `RankAggregator`, `PairedTies` or `FeatureAggregator`
     title, subtitle
         what was ranked; where it comes from
     data
-        what was fitted. `RankAggregator` knows its lists; `PairedTies`, and a model that was
-        loaded, need them here.
+        what was fitted. A fit knows its lists or games; a model that was loaded needs them here.
     seen
         what to call them: "lists" or "games"; None as the model or `data` says
     level
         of all intervals
     top_k
-        also compute the probability of a place among the first k, for `RankAggregator`
+        also compute the probability of a place among the first k; not for `PairedTies`
     tiers
         whether to cut the ranking into tiers
     shown
@@ -103,7 +101,10 @@ def page_of(
     sure = sureness(fitted, level=level, tiers=tiers, shown=shown, seed=seed)
     own = dict(settings or {})
     for each in parameters(fitted, level):
-        own[each.name] = f"{each.estimate:.4f}, from {each.low:.4f} to {each.high:.4f}"
+        form = ".4f" if 1e-3 <= abs(each.estimate) < 1e4 or not each.estimate else ".4g"
+        own[each.name] = f"{each.estimate:{form}}"
+        if each.standard_error == each.standard_error:  # a fit may have none
+            own[each.name] += f", from {each.low:{form}} to {each.high:{form}}"
     return AggregationPage(
         title=title,
         subtitle=subtitle,
@@ -120,16 +121,12 @@ def page_of(
     )
 
 
-def parameters(fitted: RankAggregator | PairedTies, level: float) -> list[Parameter]:
-    """What was estimated beside the worths: of ties, on the log scale, and of the first side."""
-    if not isinstance(fitted, PairedTies):
-        return []
-    return [Parameter(*each) for each in fitted.summary(level).parameters]
+def parameters(fitted: Fitted, level: float) -> list[Parameter]:
+    """What was estimated beside the worths: of ties, of the first side, of features."""
+    return [Parameter(*each) for each in fitted._parameters(level)]
 
 
-def _rows(
-    fitted: RankAggregator | PairedTies, sure: Sureness, level: float, top_k: int | None
-) -> tuple[ItemRow, ...]:
+def _rows(fitted: Fitted, sure: Sureness, level: float, top_k: int | None) -> tuple[ItemRow, ...]:
     from scipy.special import ndtri
 
     if top_k is not None and isinstance(fitted, PairedTies):
@@ -166,7 +163,7 @@ def _without_nan(values: npt.NDArray[Any]) -> list[Any]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def _pairs(fitted: RankAggregator | PairedTies, codes: Any) -> FloatArray:
+def _pairs(fitted: Fitted, codes: Any) -> FloatArray:
     """[n, n] P(row above column) of some items; of games, in those that somebody wins."""
     if not isinstance(fitted, PairedTies):
         return pairwise_probabilities(fitted.log_worths_, codes)
@@ -178,35 +175,44 @@ def _pairs(fitted: RankAggregator | PairedTies, codes: Any) -> FloatArray:
     return np.asarray(wins / (wins + losses)).reshape(size, size)
 
 
-def _compared(fitted: RankAggregator | PairedTies, data: Any) -> tuple[CountedLists, Connectivity]:
+def _compared(fitted: Fitted, data: Any) -> tuple[CountedLists, Connectivity]:
     """The lists that were fitted, and what they connect."""
     if isinstance(fitted, PairedTies):
-        if data is None:
-            raise ValueError("PairedTies does not keep its games: give them as data=")
+        known = fitted._fixtures
+        if known is not None and known.has_teams:
+            raise ValueError(
+                "a report tells who was compared with whom, and here teams were, not the players "
+                "whose worths these are: use summary, to_frame and plot"
+            )
+        if data is None and known is None:
+            raise ValueError("a loaded model has its worths but not its games: give them as data=")
+        data = known.to_games() if data is None and known is not None else data
         tiers, weights = weighted_lists(data)
         games = distinct(tiers, weights, ties_speak=True)
         return games, connectivity(games.tiers, ties_connect=True)
     lists = fitted.lists_
     if data is not None:
         lists = distinct(*weighted_lists(data))
-    elif len(lists.tiers):
-        return lists, fitted.connectivity_
-    else:
+    elif not len(lists.tiers):
         raise ValueError("a loaded model has its worths but not its lists: give them as data=")
+    elif isinstance(fitted, RankAggregator):
+        return lists, fitted.connectivity_
     return lists, connectivity(lists.tiers)
 
 
-def _seen(fitted: RankAggregator | PairedTies, data: Any) -> str:
+def _seen(fitted: Fitted, data: Any) -> str:
     return "games" if isinstance(fitted, PairedTies) or isinstance(data, Games) else "lists"
 
 
 def _data_facts(
-    lists: CountedLists, found: Connectivity, fitted: RankAggregator | PairedTies, seen: str
+    lists: CountedLists, found: Connectivity, fitted: Fitted, seen: str
 ) -> ConnectivityFacts:
     said = found.explain(seen=seen).replace("\n  ", " ")  # the browser folds lines itself
     if not found.connected:
         said = said.partition("\nWhat to do:")[0]
-        if fitted.prior is not None:
+        if isinstance(fitted, FeatureAggregator):
+            said += f"\nWhat the {seen} leave open, the features decide."
+        elif fitted.prior is not None:
             said += f"\nWhat the {seen} leave open, the prior decides."
     whole = lists.total.is_integer() and lists.silent.is_integer()
     return ConnectivityFacts(
@@ -224,7 +230,7 @@ def _data_facts(
     )
 
 
-def _fit_facts(fitted: RankAggregator | PairedTies, seconds: float | None) -> ConvergenceFacts:
+def _fit_facts(fitted: Fitted, seconds: float | None) -> ConvergenceFacts:
     games = isinstance(fitted, PairedTies)
     stopped = "tolerance" if fitted.converged_ else "max_iter"
     return ConvergenceFacts(
@@ -240,13 +246,14 @@ def _fit_facts(fitted: RankAggregator | PairedTies, seconds: float | None) -> Co
     )
 
 
-def _own_settings(fitted: RankAggregator | PairedTies) -> dict[str, str]:
+def _own_settings(fitted: Fitted) -> dict[str, str]:
+    if isinstance(fitted, FeatureAggregator):
+        own = {"model": f"{fitted.model} in features, {_objective(fitted)}", "l2": f"{fitted.l2:g}"}
+        return own | ({"uncertainty": fitted.uncertainty} if fitted.model == "linear" else {})
     prior = prior_from(fitted.prior)
     about = {"prior": "none" if prior is None else str(prior), "uncertainty": fitted.uncertainty}
     if not isinstance(fitted, PairedTies):
-        options = ", ".join(f"{k}={v}" for k, v in (fitted.objective_params or {}).items())
-        name = fitted.objective
-        return {"model": f"{name} ({options})" if options else name, **about}
+        return {"model": _objective(fitted), **about}
     own = {"model": fitted.model, **about}
     if fitted.model != "bradley-terry":
         own["who stands above whom"] = "in games that somebody wins"
@@ -255,3 +262,8 @@ def _own_settings(fitted: RankAggregator | PairedTies) -> dict[str, str]:
     if fitted.home:
         own["home"] = "the first side has an advantage"
     return own
+
+
+def _objective(fitted: RankAggregator | FeatureAggregator) -> str:
+    options = ", ".join(f"{k}={v}" for k, v in (fitted.objective_params or {}).items())
+    return f"{fitted.objective} ({options})" if options else fitted.objective

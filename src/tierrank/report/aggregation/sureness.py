@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tierrank.aggregation.aggregator import RankAggregator
+from tierrank.aggregation.covariates import FeatureAggregator
 from tierrank.aggregation.inference import MOST_DENSE
 from tierrank.aggregation.paired import PairedTies
 from tierrank.aggregation.places import rank_intervals
 from tierrank.aggregation.tier_cuts import TierCut, cut_into_tiers
 
-if TYPE_CHECKING:
-    from tierrank.aggregation.aggregator import RankAggregator
-
+Fitted = RankAggregator | PairedTies | FeatureAggregator
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
@@ -47,9 +47,7 @@ class Sureness:
     notes: list[str] = field(default_factory=list)
 
 
-def sureness(
-    fitted: RankAggregator | PairedTies, *, level: float, tiers: bool, shown: int, seed: int
-) -> Sureness:
+def sureness(fitted: Fitted, *, level: float, tiers: bool, shown: int, seed: int) -> Sureness:
     """Find out how sure a fit is.
 
     Parameters
@@ -90,7 +88,7 @@ def sureness(
     return Sureness(order if cut is None else cut.order, errors, ranks, cut, notes)
 
 
-def covariance_of(fitted: RankAggregator | PairedTies, items: Any = None) -> FloatArray:
+def covariance_of(fitted: Fitted, items: Any = None) -> FloatArray:
     """[items, items] covariance of the centred log-worths, of all or of some."""
     if isinstance(fitted, PairedTies):
         size = len(fitted.items_)
@@ -98,9 +96,7 @@ def covariance_of(fitted: RankAggregator | PairedTies, items: Any = None) -> Flo
     return fitted.covariance(items)
 
 
-def _of_many(
-    fitted: RankAggregator | PairedTies, order: IntArray, errors: FloatArray, shown: int
-) -> Sureness:
+def _of_many(fitted: Fitted, order: IntArray, errors: FloatArray, shown: int) -> Sureness:
     """Standard errors of the first items only: each is a system of equations of its own."""
     first = order[: max(shown, 1)]
     size = len(order)
