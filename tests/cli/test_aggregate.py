@@ -291,7 +291,7 @@ def test_wide_tables_and_paired_ranks_are_read_and_what_was_taken_is_said(run, t
     lists = [["oil", "rye", "dill"], ["rye", ("dill", "oil")], [("dill", "rye"), "oil"]]
     fitted = tr.RankAggregator().fit(lists)
     tables = {
-        "wide": "oil,rye,dill\n1,2,3\n2,1,2\n2,1,1\n",
+        "wide": "oil,rye,dill\n" + "1,2,3\n2,1,2\n2,1,1\n" * 8,
         "paired-ranks": "vote,item1,item2,rank1,rank2\n" + "".join(
             f"{vote},{one},{two},{given[one]},{given[two]}\n"
             for vote, given in enumerate(ranks) for one, two in pairs

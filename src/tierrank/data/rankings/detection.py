@@ -77,6 +77,7 @@ _SAID = (
 )  # fmt: skip
 _ANY = _LISTS | _ITEMS | _RANKS | _SCORES | _WINNERS | _WHEN
 _LEAST_WIDE = 3  # columns of a wide table that is recognised
+_SURE_CELLS = 20  # beyond two a row, that are ranks: by chance in less than 1 of 1,000 tables
 _MOST_TWICE = 0.1  # share of rows that an item's second place in a list may be
 
 Columns = dict[str, Any]
@@ -215,7 +216,7 @@ def likely_wide(table: OpenTable) -> list[Reading]:
 
     Ranks are 1, 2, … in every row, with ties, and gaps behind ties if any; three columns or more,
     and none that is called like a part of another kind. Where the columns are called as places
-    are, the cells may as well be items.
+    are, the cells may as well be items; and a few rows may be ranks by chance.
     """
     by_rank, by_place = (readings(table, kind, {})[0] for kind in ("wide", "orders"))
     names = by_rank.columns["item"]
@@ -237,7 +238,9 @@ def likely_wide(table: OpenTable) -> list[Reading]:
     if (cells < 0).any() or not np.isfinite(after[~tied]).any():
         return []
     if proper.all():
-        return [by_rank, by_place] if places else [replace(by_rank, certain=True)]
+        # Half of all rows of 1, 2 and 3 are ranks by chance, and far fewer of more columns.
+        certain = len(cells) * (len(names) - 2) >= _SURE_CELLS
+        return [by_rank, by_place] if places else [replace(by_rank, certain=certain)]
     return [by_place] if places and not (tied & ~done).any() else []
 
 
