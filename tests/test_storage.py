@@ -347,6 +347,22 @@ def test_what_a_live_writer_has_half_written_is_left_alone(folder):
     assert not list(folder.glob(".*.part"))
 
 
+@pytest.mark.skipif(storage.LOCKS is None, reason="needs flock")
+def test_a_leftover_is_swept_away_while_nobody_can_lock_it(folder, monkeypatch):
+    """A writer that has just begun the file would find it gone, or lose it later."""
+    (folder / ".model.json.77.part").write_text("{")
+    unlink = Path.unlink
+
+    def checked(path):
+        with path.open("rb+") as file, pytest.raises(BlockingIOError):
+            storage.LOCKS.flock(file, storage.LOCKS.LOCK_EX | storage.LOCKS.LOCK_NB)
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", checked)
+    storage.sweep(folder, "model")
+    assert not list(folder.glob(".*.part"))
+
+
 def test_without_locks_a_half_written_file_is_left_for_a_day(folder, monkeypatch):
     monkeypatch.setattr(storage, "LOCKS", None)
     for name, age in {".model.json.1.part": 3600, ".model.json.2.part": 90_000}.items():

@@ -185,8 +185,7 @@ def sweep(folder: Path, *names: str) -> None:
     for name in names:
         for part in folder.glob(f".{name}[.-]*.part"):
             with suppress(OSError):
-                if _abandoned(part):
-                    part.unlink()
+                _remove_abandoned(part)
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -267,16 +266,22 @@ def _locked(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _abandoned(part: Path) -> bool:
-    """Whether the writer of a `.part` file is dead; without locks, whether it is a day old."""
+def _remove_abandoned(part: Path) -> None:
+    """Remove a `.part` file whose writer is dead; without locks, one that is a day old."""
+    old = time.time() - part.stat().st_mtime > DAY
+    if LOCKS is None:
+        if old:
+            part.unlink()
+        return
     with part.open("rb+") as file:
         try:
             LOCKS.flock(file, LOCKS.LOCK_EX | LOCKS.LOCK_NB)
         except BlockingIOError:
-            return False
-        except (AttributeError, OSError):  # there are no locks
-            return time.time() - part.stat().st_mtime > DAY
-    return True
+            return
+        except OSError:  # there are no locks
+            if not old:
+                return
+        part.unlink()  # while it is locked, or its writer may have locked it by now
 
 
 def _shown(value: Any) -> str:
