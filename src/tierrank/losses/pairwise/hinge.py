@@ -13,6 +13,7 @@ from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.plackett_luce.kernels.ragged import Groups
 from tierrank.tiers import Tiers
+from tierrank.tiers.ragged import repeat
 
 
 @objective("ranksvm", "pairwise", "Joachims, 2002")
@@ -61,7 +62,8 @@ def violations(order: TierOrder) -> tuple[Tensor, Tensor, Tensor]:
     0 are above those with a 1, and a search in either's sorted scores counts the pairs.
     """
     height, reach, rising = _levels(order.rows.detach())
-    first_tier = torch.searchsorted(order.tier_list, order.list_of)
+    lists = torch.arange(len(order.list_offsets) - 1, device=order.rows.device)
+    first_tier = repeat(torch.searchsorted(order.tier_list, lists), order.list_offsets.diff())
     number = order.tier_of - first_tier
     as_upper, as_lower = torch.zeros_like(number), torch.zeros_like(number)
     for bit in range(int(number.max()).bit_length() if len(number) else 0):
