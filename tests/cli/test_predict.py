@@ -42,6 +42,18 @@ def test_a_file_holds_the_same_as_standard_output(run, fold, model, tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["scores.txt"]
 
 
+def test_a_query_that_looks_like_a_formula_is_text_in_csv(run, table_model, tmp_path):
+    table = pd.read_csv(tmp_path / "train.csv")
+    table["qid"] = "=" + table["qid"].astype(str)
+    table.to_csv(tmp_path / "new.csv", index=False)
+    arguments = ["predict", table_model, tmp_path / "new.csv", "--out", tmp_path / "r.csv"]
+    for more, prefix in ([], "'"), (["--raw-csv"], ""):
+        assert run(*arguments, *more).code == 0
+        rows = list(csv.DictReader((tmp_path / "r.csv").open()))
+        assert [row["qid"] for row in rows] == [f"{prefix}{qid}" for qid in table["qid"]]
+        assert any(float(row["score"]) < 0 for row in rows)
+
+
 def test_a_csv_file_has_the_rank_in_the_query_too(run, model, tmp_path):
     # Rows of a query are not adjacent, and two of them have the same features.
     rng = np.random.default_rng(3)
