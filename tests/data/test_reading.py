@@ -40,10 +40,10 @@ EXPECTED = [[0.5, 3], [np.nan, 4]]
         ("rank.train", LETOR.encode()),
         ("train", LETOR.encode()),
         ("train.csv.txt", LETOR.encode()),
-        ("train.svmlight.gz", gzip.compress(LETOR.encode())),
+        ("train.svmlight.gz", gzip.compress(LETOR.encode(), mtime=0)),
         ("train.txt.XZ", lzma.compress(LETOR.encode())),
         ("train.csv", CSV.encode()),
-        ("train.CSV.gz", gzip.compress(CSV.encode())),
+        ("train.CSV.gz", gzip.compress(CSV.encode(), mtime=0)),
         ("train.tsv.xz", lzma.compress(CSV.replace(",", "\t").encode())),
     ],
 )
