@@ -153,8 +153,6 @@ def _scored(ranker: Path, source: _Source) -> tuple[RankingData, Array]:
         rows = source.rows(column_names(model))
         rows = with_columns(rows, int(model.n_features_in_), source.path)
         return rows, scores_of(model, rows)
-    if ranker != options.STDIN and not ranker.exists():
-        raise ValueError(f"{ranker}: there is no such model, nor a file of scores.")
     rows = source.rows()
     with options.on_disk(ranker) as file:
         return rows, read_scores(file, len(rows))

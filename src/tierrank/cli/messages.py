@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,6 +17,8 @@ from tierrank.__main__ import INTERRUPTED as INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+STDIN = Path("-")
 
 # What the readers of tables call arguments, as the commands have them.
 _SPELLED = {
@@ -33,6 +37,7 @@ def explained(command: Callable[..., None]) -> Callable[..., None]:
         with warnings.catch_warnings():
             warnings.showwarning = _as_note
             try:
+                _look_for_inputs(options)
                 command(*arguments, **options)
             except BrokenPipeError:
                 raise  # somebody closed the pipe, as `head` does: typer leaves in silence
@@ -47,6 +52,20 @@ def explained(command: Callable[..., None]) -> Callable[..., None]:
                 raise typer.Exit(1) from None
 
     return run
+
+
+def _look_for_inputs(options: Mapping[str, Any]) -> None:
+    """Refuse files and models that are not there, before torch is loaded: that takes seconds."""
+    for name in ("data", "file", "valid"):
+        path = options.get(name)
+        if isinstance(path, Path) and path != STDIN and not path.exists():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    model = options.get("model")
+    if isinstance(model, Path) and not model.is_dir():
+        raise ValueError(f"{model}: there is no such folder. A saved model is a folder.")
+    for ranker in options.get("rankers", ()):
+        if ranker != STDIN and not ranker.exists():
+            raise ValueError(f"{ranker}: there is no such model, nor a file of scores.")
 
 
 def stdout() -> Console:

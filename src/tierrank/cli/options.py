@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-STDIN = Path("-")
+from tierrank.cli.messages import STDIN as STDIN
 
 _DATA = "Data"
 _MODEL = "Model"
