@@ -409,6 +409,14 @@ def test_whatever_is_asked_before_the_fit_says_that_there_was_none(estimator):
                 ask(model, name)
 
 
+def test_after_a_first_fit_that_failed_there_is_none():
+    ranker = tr.LinearRanker()
+    with pytest.raises(ValueError, match="nothing to learn"):
+        ranker.fit(np.eye(4), np.zeros(4), qid=[1, 1, 2, 2])
+    with pytest.raises(NotFittedError):
+        _ = ranker.coef_
+
+
 def test_what_a_fit_does_not_have_is_still_said_after_it():
     fitted = tr.PairedTies().fit([*GAMES, ("dan", "ann", 1)])
     with pytest.raises(AttributeError, match="model='davidson', home=False has no such parameter"):

@@ -307,6 +307,18 @@ def test_torch_func_reaches_the_number_that_says_how_probable_ties_are(name):
         torch.testing.assert_close((got[0][number], got[1][number]), expected)
 
 
+@pytest.mark.parametrize("name", ["davidson", "rao-kupper"])
+def test_torch_func_calls_a_module_with_another_number_for_ties(name):
+    module, tiers = losses.from_name(name), tr.Tiers.from_labels([1, 1, 0])
+    scores = torch.tensor([0.3, -0.2, 0.1])
+    module(scores, tiers).backward()
+    ((parameter, value),) = module.named_parameters()
+    found = torch.func.grad(
+        lambda number: torch.func.functional_call(module, {parameter: number}, (scores, tiers))
+    )(value.detach())
+    torch.testing.assert_close(found, value.grad)
+
+
 def test_torch_func_takes_weights_that_differ_from_one_of_a_batch_to_the_next():
     weights, w = torch.from_numpy(np.stack([WEIGHTS, WEIGHTS[::-1]])), torch.from_numpy(SCORES)
     got = func.vmap(lambda each: losses.pl_partition(w, TIERS, weights=each))(weights)

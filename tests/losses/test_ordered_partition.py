@@ -403,6 +403,12 @@ def test_cox_discrete_is_the_sum_over_all_subsets_of_a_tiers_size(scale):
     np.testing.assert_allclose(losses, expected, rtol=1e-13, atol=1e-13)
 
 
+def test_cox_discrete_refuses_a_list_whose_stages_no_memory_would_hold():
+    tiers = tr.Tiers.from_rankings([list(range(10_000))])
+    with pytest.raises(ValueError, match="pl_partition, which is linear"):
+        tr.losses.cox_discrete(torch.zeros(10_000), tiers)
+
+
 def test_the_probabilities_of_cox_discrete_over_tiers_of_given_sizes_sum_to_1():
     w = np.array([0.4, -1.2, 0.3, 2.0, -0.7])
     labels = np.array(sorted(set(itertools.permutations([2, 1, 1, 0, 0]))))

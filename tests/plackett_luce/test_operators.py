@@ -285,6 +285,19 @@ def test_torch_func_passes_through_log_prob_above():
     torch.testing.assert_close(func.vmap(func.grad(above))(several), expected)
 
 
+@pytest.mark.parametrize("through", [torch.func.grad, torch.func.vmap])
+@pytest.mark.parametrize("of", ["log_prob", "pl_partition"])
+def test_torch_func_is_told_that_tier_weights_are_constants(through, of):
+    tiers, scores = tr.Tiers.from_labels([2, 1, 1, 0]), torch.zeros(4)
+    ways = {
+        "log_prob": lambda weights: tr.log_prob(scores, tiers, tier_weights=weights).sum(),
+        "pl_partition": lambda weights: tr.losses.pl_partition(scores, tiers, alpha=weights),
+    }
+    given = torch.ones(3) if through is torch.func.grad else torch.ones(2, 3)
+    with pytest.raises(ValueError, match="constants"):
+        through(ways[of])(given)
+
+
 def test_an_ensemble_of_models_learns_by_vmap():
     """The use of torch.func: one gradient for the parameters of each model."""
     models = [Model() for _ in range(3)]

@@ -283,6 +283,15 @@ def test_the_libraries_words_are_answered_with_ours(word, ours):
         tr.BoostedRanker(**{word: 5})
 
 
+def test_a_subclass_may_have_a_word_of_the_libraries_as_its_own():
+    class Mine(tr.BoostedRanker):
+        def __init__(self, *, trees=3, threads=1, n_jobs=1):
+            super().__init__(trees=trees, threads=threads)
+            self.n_jobs = n_jobs
+
+    assert clone(Mine(n_jobs=2)).n_jobs == 2
+
+
 @pytest.mark.parametrize(
     ("word", "ours"),
     [

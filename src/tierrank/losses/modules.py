@@ -91,7 +91,7 @@ class _PairedTies(Objective):
         self.register_parameter(self.parameter, nn.Parameter(torch.tensor(float(start))))
 
     def forward(self, scores: Any, tiers: Tiers, weights: Any = None) -> Any:
-        tie = {self.parameter: self.get_parameter(self.parameter)}
+        tie = {self.parameter: getattr(self, self.parameter)}
         return type(self).function(scores, tiers, **tie, weights=weights, reduction=self.reduction)
 
 

@@ -88,6 +88,8 @@ def _transformed(
     """[lists] losses inside `torch.func`, as functions of the scores and of learned parameters."""
     learned = {n: v for n, v in options.items() if isinstance(v, Tensor) and v.ndim == 0}
     options = {n: v for n, v in options.items() if n not in learned}
+    for option, value in options.items():
+        transforms.refuse(f"numbers of {option}", value)
     draws = "generator" in inspect.signature(function).parameters
 
     def losses(x: Tensor) -> Tensor:

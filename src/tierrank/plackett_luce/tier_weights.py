@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank.plackett_luce import transforms
 from tierrank.plackett_luce.inputs import wide_dtype
 from tierrank.tiers import Tiers
 
@@ -43,6 +44,7 @@ def _check(weights: Tensor, written: int) -> None:
         )
     if torch.is_grad_enabled() and weights.requires_grad:
         raise ValueError("tier weights are constants and get no gradient: use .detach()")
+    transforms.refuse("tier weights", weights)
     if torch.compiler.is_compiling():
         return
     bad = ~((weights >= 0) & weights.isfinite())

@@ -27,6 +27,16 @@ def active() -> bool:
     return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
 
 
+def refuse(what: str, value: Any) -> None:
+    """Refuse what a transform differentiates or batches, where it is a constant to us."""
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    if isinstance(value, Tensor) and not torch.compiler.is_compiling() and wrapped(value):
+        raise ValueError(
+            f"{what} are constants, with no gradient and no batches: leave them out of what "
+            "torch.func transforms"
+        )
+
+
 def through(compute: Compute, x: Tensor) -> Tensor:
     """`compute(x)`, for any transform; `compute` only ever gets ordinary tensors."""
     return _Value.of(compute, x)

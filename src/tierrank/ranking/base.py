@@ -52,6 +52,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     """
 
     allows_missing: ClassVar[bool] = False
+    _last_learned: ClassVar[str | None] = "history_"
     scores_lists: bool = False  # whether a row's score depends on the other rows of its list
 
     # scikit-learn's tools hand qid on where a ranker has use for it (docs/scikit-learn.md)
@@ -71,10 +72,11 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
 
     def __new__(cls, *_: Any, **words: Any) -> Self:
         """Answer the words of LightGBM and XGBoost, which `__init__` does not know, with ours."""
-        for word in words.keys() & THEIR_WORDS.keys():
-            ours = THEIR_WORDS[word]
-            value = f"={{{word!r}: {words[word]!r}}}" if ours == "library_params" else ""
-            if ours in cls._get_param_names():
+        known = cls._get_param_names()
+        for word in words:
+            ours = THEIR_WORDS.get(word)
+            if word not in known and ours in known:
+                value = f"={{{word!r}: {words[word]!r}}}" if ours == "library_params" else ""
                 raise TypeError(f"{cls.__name__} has no argument {word!r}: write {ours}{value}")
         ranker: Self = super().__new__(cls)
         return ranker

@@ -6,7 +6,7 @@ import math
 import operator
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -65,12 +65,16 @@ class Learned:
     attribute, a property or a method, needs no check of its own.
     """
 
+    # what a fit sets when it has come to its end; None: there is none that sets something before
+    _last_learned: ClassVar[str | None] = None
+
     if not TYPE_CHECKING:  # a type checker would take it that every attribute is there
 
         def __getattr__(self, name: str) -> Any:
             """Called where there is no such attribute, or a property raised `AttributeError`."""
             learned = name.endswith("_") and not name.startswith("_")
-            if learned and not any(own.endswith("_") for own in vars(self)):
+            own, last = vars(self), self._last_learned
+            if learned and not (last in own if last else any(each.endswith("_") for each in own)):
                 from sklearn.exceptions import NotFittedError
 
                 raise NotFittedError(

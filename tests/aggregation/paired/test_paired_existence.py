@@ -237,6 +237,19 @@ def test_a_lead_is_right_however_sure_it_is(model, often):
     np.testing.assert_allclose(chances, seen, rtol=1e-7)
 
 
+@pytest.mark.parametrize("prior", ["gaussian", "pseudo-item"])
+@pytest.mark.parametrize("weight", [1e10, 1e14, 1e18])
+@pytest.mark.parametrize("model", ["bradley-terry", "davidson", "rao-kupper"])
+def test_a_prior_that_says_nothing_beside_the_games_changes_nothing(model, weight, prior):
+    games = [("a", "b", 1), ("b", "a", 1), ("c", "b", 1), ("b", "c", 1), ("b", "c", 1)]
+    games += [("a", "c", 0)] * (model != "bradley-terry")
+    alone = PairedTies(model).fit(games)
+    beside = PairedTies(model, prior=prior).fit(games, weights=[weight] * len(games))
+    np.testing.assert_allclose(beside.log_worths_, alone.log_worths_, atol=1e-8)
+    errors = beside.standard_errors_ * np.sqrt(weight)
+    np.testing.assert_allclose(errors, alone.standard_errors_, rtol=1e-5)
+
+
 @each_model
 def test_chains_of_light_games_between_heavy_ones_are_determined(model):
     """Two pairs of rivals that met each other five times, themselves 1e10 times."""

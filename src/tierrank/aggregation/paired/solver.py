@@ -22,6 +22,7 @@ STALLED = 1e-8  # twice the improvement that is left, where each step should squ
 ROUNDING = 1e-14  # the same, relative to the loss
 FAR = 0.01  # a step that promises next to nothing and yet goes so far is on its way to infinity
 VANISHED = 1e-13  # part of a diagonal that is left by elimination, and is a rounding error
+LITTLE = 1e-10  # curvature of a prior relative to the games: too little to be told from rounding
 FLAT = 1e-9  # curvature relative to the games: directions of which to blame for having none
 
 
@@ -117,7 +118,7 @@ def covariance(
     free = np.ix_(*(2 * [_free(loss, hessian)]))
     factored = None if end.endless else _factor(hessian[free])
     if factored is None or (np.diag(factored[0]) ** 2 <= VANISHED).any():
-        raise _undetermined(names, _flat(loss, hessian))
+        raise _undetermined(names, _flat(loss, hessian), loss.prior is not None)
     lower, root = factored
     inverse = np.zeros_like(hessian)
     inverse[free] = cho_solve((lower, True), np.eye(len(root))) * np.outer(root, root)
@@ -136,11 +137,16 @@ def effective_parameters(loss: PairedLoss, point: FloatArray) -> float:
 
 
 def _free(loss: PairedLoss, hessian: FloatArray) -> IntArray:
-    """Numbers of the parameters but for the surest player, which is held; of all under a prior."""
-    every = np.arange(loss.size)
-    if loss.prior is not None:
+    """Numbers of the parameters but for the surest player, which is held.
+
+    A prior says where all log-worths lie together, and then none is held; but for one that says
+    next to nothing beside the games, whose curvature in that direction is a rounding error.
+    """
+    every, diagonal = np.arange(loss.size), np.diag(hessian)[: loss.players]
+    together = float(hessian[: loss.players, : loss.players].sum())
+    if loss.prior is not None and together > LITTLE * float(diagonal.max()):
         return every
-    return np.delete(every, int(np.argmax(np.diag(hessian)[: loss.players])))
+    return np.delete(every, int(np.argmax(diagonal)))
 
 
 def _centre(matrix: FloatArray, players: int) -> None:
@@ -187,13 +193,13 @@ def _flat(loss: PairedLoss, hessian: FloatArray) -> IntArray:
     return np.flatnonzero(sizes.max(axis=1) > 0.01)
 
 
-def _undetermined(names: list[str], which: IntArray) -> ValueError:
-    found = [names[number] for number in which]
+def _undetermined(names: list[str], which: IntArray, prior: bool) -> ValueError:
+    found = [names[number] for number in which] or names
     more = f" and {len(found) - 10} more" if len(found) > 10 else ""
+    cure = "Leave them out." if prior else 'Give a prior (prior="gaussian"), or leave them out.'
     return ValueError(
         f"the games do not determine {', '.join(found[:10])}{more}: there is no finite best value, "
         "or several go together and only their sum shows. That is so for players who are always in "
         "one team, whose team does no better for them, or for a home advantage where the home "
-        "sides always win; and it looks so where weights are more than 12 digits apart. Give a "
-        'prior (prior="gaussian"), or leave them out.'
+        f"sides always win; and it looks so where weights are more than 12 digits apart. {cure}"
     )

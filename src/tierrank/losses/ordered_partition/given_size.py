@@ -25,6 +25,7 @@ from tierrank.tiers import Tiers
 from tierrank.tiers.ragged import offsets, ranges, repeat
 
 MOST_TERMS = 1 << 25  # of one stage: 8,000 items, of which half are chosen
+MOST_ENTRIES = 1 << 24  # of all stages: what remains is written out at each, some 100 bytes an item
 CERTAIN = 100.0  # of two groups that are so far apart, all of the upper one is chosen first
 
 
@@ -109,6 +110,12 @@ class SizedStages:
                 f"list {int(self.list_of[at])} has a tier of {int(self.picked[at])} out of "
                 f"{int(self.sizes[at])} items, and the sum over its subsets would have "
                 f"{int(few[at] * self.sizes[at]):,} terms: use pl_partition, which is linear"
+            )
+        if int(self.sizes.sum()) > MOST_ENTRIES:
+            raise ValueError(
+                f"what remains at each of the {len(self.sizes):,} tiers adds up to "
+                f"{int(self.sizes.sum()):,} items, which cox-discrete writes out: give it fewer "
+                "lists at once, or use pl_partition, which is linear"
             )
 
     def _centred(self, w: Tensor) -> Tensor:
