@@ -14,7 +14,7 @@ from tierrank.data.rankings.games import FIRST, SECOND, TIE, Games, OutcomeArray
 from tierrank.data.rankings.pair_columns import Wanted, choose
 from tierrank.data.rankings.sides import read_sides
 from tierrank.data.rankings.winners import TIE_WORDS, WinnerAs, Winners, outcomes
-from tierrank.data.tables.assembly import FloatArray
+from tierrank.data.tables.assembly import BadColumn, FloatArray
 from tierrank.data.tables.reader import TableFormat
 from tierrank.tiers.arrays import IntArray
 
@@ -138,10 +138,10 @@ def read_games(
 
 
 def _truth(fetched: Fetched, position: int) -> npt.NDArray[np.bool_]:
-    values = fetched.floats(position, "neutral")
-    fetched.check(
-        ~np.isin(values, (0, 1)), position, "write true or false (or 1 or 0) for neutral ground."
-    )
+    values, what = fetched.floats_or_fault(position), "write true or false (or 1 or 0)"
+    if isinstance(values, BadColumn):
+        fetched.refuse(values.row, position, f"{what}: the neutral column {values.why}")
+    fetched.check(~np.isin(values, (0, 1)), position, f"{what} for neutral ground.")
     return np.asarray(values == 1)
 
 
