@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Fetched, open_table
 from tierrank.data.rankings.games import FIRST, SECOND, TIE, Games, OutcomeArray
 from tierrank.data.rankings.pair_columns import Wanted, choose
@@ -19,6 +20,7 @@ from tierrank.data.tables.reader import TableFormat
 from tierrank.tiers.arrays import IntArray
 
 
+@expands
 def read_games(
     source: str | PathLike[str] | Any,
     *,
@@ -36,6 +38,7 @@ def read_games(
     tie_words: Sequence[str] = TIE_WORDS,
     format: TableFormat | None = None,
     separator: str | None = None,
+    max_expansion: float | None = None,
 ) -> Games:
     """Read games of two sides from a table: who met, and how it ended.
 
@@ -76,6 +79,8 @@ def read_games(
         words for a tie, in the column of winners; upper and lower case are the same
     format, separator
         as for `read_table`
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Raises
     ------

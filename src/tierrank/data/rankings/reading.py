@@ -43,7 +43,7 @@ from tierrank.data.rankings.preflib import PrefLib, write_preflib
 from tierrank.data.rankings.preflib.checks import SUFFIXES as PREFLIB_TYPES
 from tierrank.data.rankings.preflib.reader import read_with
 from tierrank.data.rankings.wide_tables import read_wide_rankings
-from tierrank.data.tables.frames import is_frame
+from tierrank.data.tables.frames import is_frame, is_numbered
 from tierrank.data.tables.reader import TableFormat
 from tierrank.tiers.arrays import preview
 
@@ -166,15 +166,16 @@ def read_lists_or_games(
                 raise DataFileError(path, None, f"{given}: that is for tables alone, leave it out.")
             if table_format == "jsonl":
                 return read_jsonl_rankings(path)
-            return read_with(path, Doubts(strict=strict), stacklevel=3).rankings
+            return read_with(path, Doubts(strict=strict), stacklevel=4).rankings
     with open_table(source, table_format, named.pop("separator", None)) as table:
         return _read_table(table, kind, named)
 
 
-def of_frame(data: Any, columns: Mapping[str, Any]) -> Any:
+def of_frame(data: Any, columns: Mapping[str, Any], weights: Any = None) -> Any:
     """What an estimator's `fit` is given: a frame becomes lists or games, all else stays.
 
     Columns that were not named are told in a warning, as nobody sees the lists themselves.
+    `weights` are those that `fit` is given beside it, which may not be in the frame as well.
     """
     if not is_frame(data):
         if columns:
@@ -182,7 +183,18 @@ def of_frame(data: Any, columns: Mapping[str, Any]) -> Any:
                 f"{', '.join(columns)}: columns are for frames, not for {preview(data)}."
             )
         return data
+    if not columns and is_numbered(data):
+        raise ValueError(
+            "the columns of the frame are numbers, which do not say what it holds: pass "
+            'kind="wide" if a column is an item and a cell its rank, kind="orders" if a cell is '
+            "an item, best first, or .to_numpy() of the frame for the array that it is."
+        )
     found = read_lists_or_games(data, **columns)
+    if weights is not None and (found.weights != 1).any():
+        raise ValueError(
+            "the frame says how often each was seen (a column weight, or counts), and so does "
+            "weights=: leave out weights=, or that column of the frame."
+        )
     if found.read_as:
         warnings.warn(f"the frame was taken so: {found.read_as}", stacklevel=3)
     return found

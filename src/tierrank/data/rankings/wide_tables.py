@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Fetched, Keys, open_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.detection import readings
@@ -22,6 +23,7 @@ from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing
 Cells = Literal["ranks", "items"]
 
 
+@expands
 def read_wide_rankings(
     source: str | PathLike[str] | Any,
     *,
@@ -31,6 +33,7 @@ def read_wide_rankings(
     weight: str | None = None,
     format: TableFormat | None = None,
     separator: str | None = None,
+    max_expansion: float | None = None,
 ) -> Rankings:
     """Read rankings from a table with a row for every ranking, as R's PlackettLuce has them.
 
@@ -49,6 +52,8 @@ def read_wide_rankings(
         that have no name
     weight
         the column that says how often a ranking was given
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Examples
     --------
