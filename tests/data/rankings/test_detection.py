@@ -313,6 +313,8 @@ def test_columns_of_a_wide_table_can_be_named_and_row_numbers_are_none(read):
     assert (lists(found), found.weights.tolist()) == ([["oil", "salt"], ["salt", "oil"]], [3, 1])
     assert found.tiers.keys.tolist() == ["ann", "bob"]
     assert lists(read('"",x,y\n"1",2,1\n', kind="wide")) == [["y", "x"]]
+    with pytest.raises(TableError, match="'oil' is named for two things"):
+        read(text, kind="wide", item=["oil", "salt"], list="oil")
 
 
 @pytest.mark.parametrize(

@@ -441,7 +441,7 @@ def test_columns_of_pairs_must_fit_together(tmp_path):
         rankings_from_paired_ranks([1], ["a"], ["x"], ["b"], [2])
     path = tmp_path / "pairs.csv"
     path.write_text(PAIRS)
-    with pytest.raises(TableError, match="a column is named for two things"):
+    with pytest.raises(TableError, match="'one' is named for two things"):
         read_paired_ranks(path, **(NAMED | {"second": "one"}))
 
 

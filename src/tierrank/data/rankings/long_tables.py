@@ -133,14 +133,12 @@ def _find(table: OpenTable, chosen: Mapping[str, Any], weight: str | None) -> Lo
     if not names:
         table.refuse("list names no column: give one, or several.")
     value = score if rank is None else rank
-    named = [*names, chosen["item"], value, *(() if weight is None else (weight,))]
-    if len(set(named)) < len(named):
-        same = next(name for i, name in enumerate(named) if name in named[:i])
-        table.refuse(f"{shown(same)} is named for two things: each is a column of its own.")
-    return LongColumns(
+    columns = LongColumns(
         tuple(table.find(name, "list") for name in names),
         table.find(chosen["item"], "item"),
         table.find(str(value), "score" if rank is None else "rank"),
         rank is not None,
         None if weight is None else table.find(weight, "weight"),
     )
+    table.refuse_twice(columns.all())
+    return columns

@@ -84,8 +84,7 @@ def read_paired_ranks(
     with open_table(source, format, separator) as table:
         chosen = complete(table, "paired-ranks", named)
         places = [table.find(str(chosen[part]), part) for part in named]
-        if len(set(places)) < len(places):
-            table.refuse("a column is named for two things: each is a column of its own.")
+        table.refuse_twice(places)
         fetched = table.fetch(*places)
         lists = fetched.keys(places[0], "list")
         sides = read_sides(fetched, places[1], places[2])

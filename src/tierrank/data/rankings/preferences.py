@@ -78,13 +78,10 @@ def read_preferences(
     if method not in get_args(Method):
         raise ValueError(f'method is "exact" or "layers", not {method!r}.')
     with open_table(source, format, separator) as table:
-        names = [name for name in (list, winner, loser) if name is not None]
-        if len(set(names)) < len(names):
-            same = next(name for i, name in enumerate(names) if name in names[:i])
-            table.refuse(f"{shown(same)} is named for two things: each is a column of its own.")
         at_list = None if list is None else table.find(list, "list")
         at_winner, at_loser = table.find(winner, "winner"), table.find(loser, "loser")
         positions = (at_winner, at_loser) if at_list is None else (at_list, at_winner, at_loser)
+        table.refuse_twice(positions)
         fetched = table.fetch(*positions)
         sides = read_sides(fetched, at_winner, at_loser)
         fetched.check(

@@ -81,8 +81,7 @@ def read_wide_rankings(
         at_list = None if lists is None else table.find(lists, "list")
         at_weight = None if weight is None else table.find(weight, "weight")
         others = [at for at in (at_list, at_weight) if at is not None]
-        if len({*columns, *others}) < len(columns) + len(others):
-            table.refuse("a column is named for two things: each is a column of its own.")
+        table.refuse_twice([*columns, *others])
         fetched = table.fetch(*columns, *others)
         weights = np.ones(fetched.rows) if at_weight is None else fetched.weights(at_weight)
         read = _by_rank if cells == "ranks" else _by_place
