@@ -225,6 +225,11 @@ def test_names_alone_or_values_alone_are_not_enough(read, text):
         read(text)
 
 
+def test_values_that_do_not_bear_out_the_only_reading_are_said_to_be_why(read):
+    with pytest.raises(UnclearTable, match=r"usual names, but .* \(ranks from 1 to the length"):
+        read("race,driver,position\nr,a,0\nr,b,1\ns,b,0\ns,a,1\n")
+
+
 def test_a_table_that_nothing_is_known_of_shows_how_each_kind_is_asked_for(read):
     with pytest.raises(UnclearTable) as caught:
         read("one,two\n1,2\n")

@@ -85,6 +85,11 @@ _LEAST_WIDE = 3  # columns of a wide table that is recognised
 _SURE_CELLS = 20  # beyond two a row, that are ranks: by chance in less than 1 of 1,000 tables
 _MOST_TWICE = 0.1  # share of rows that an item's second place in a list may be
 
+UNLIKELY = (
+    "the columns have usual names, but their values are not as usual (ranks from 1 to the length "
+    "of the list, an item once in a list, somebody on both sides of games)"
+)
+
 Columns = dict[str, Any]
 
 
@@ -186,9 +191,11 @@ def complete(table: OpenTable, kind: Kind, named: Mapping[str, Any]) -> Mapping[
     table.refuse("a column would be taken for two things: name each of them.")
 
 
-def unclear(table: OpenTable, likely: Sequence[Reading]) -> UnclearTable:
+def unclear(
+    table: OpenTable, likely: Sequence[Reading], what: str = "it is not clear what a row is"
+) -> UnclearTable:
     """The error that shows what a table may be, or else how each kind is asked for."""
-    what = "it is not clear what a row is" if likely else "no usual columns say what a row is"
+    what = what if likely else "no usual columns say what a row is"
     columns = _listed(map(shown, table.names), 30)
     shortest = [_without_all_items(table, each) for each in likely[:3]]
     return UnclearTable(

@@ -19,6 +19,7 @@ from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.detection import (
     KINDS,
     PARTS,
+    UNLIKELY,
     Kind,
     Reading,
     bears_out,
@@ -220,6 +221,7 @@ def _read_table(table: OpenTable, kind: Kind | None, named: dict[str, Any]) -> R
         return _read(table, likely[0], named, asked)
     if not likely and len(ways) == 1:
         _READERS[ways[0].kind](table, **ways[0].columns)  # which says what is wrong, if it is that
+        raise unclear(table, ways, UNLIKELY)
     if not likely and not ways:
         if has_three_sides(table):
             raise unclear(table, wide_or_orders(table, named))
