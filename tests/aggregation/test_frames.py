@@ -71,7 +71,7 @@ def test_features_go_with_the_items_of_a_frame(make):
     np.testing.assert_array_equal(fitted.log_worths_, expected.log_worths_)
 
 
-def test_a_wide_frame_is_ranks_and_a_numbered_one_is_the_array_it_was_made_of(make):
+def test_a_wide_frame_is_ranks(make):
     ranks = {"ann": [1, 2, 1], "bob": [2, 1, 0], "cy": [3, 3, 2], "dot": [0, 1, 1]}
     expected = tr.RankAggregator(prior="gaussian").fit(
         [["ann", "bob", "cy"], [("bob", "dot"), "ann", "cy"], [("ann", "dot"), "cy"]]
@@ -81,11 +81,43 @@ def test_a_wide_frame_is_ranks_and_a_numbered_one_is_the_array_it_was_made_of(ma
     worths = dict(zip(fitted.items_, fitted.log_worths_, strict=True))
     for item, worth in zip(expected.items_, expected.log_worths_, strict=True):
         assert worths[item] == pytest.approx(worth, abs=1e-9)
-    orders = np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2]])
-    np.testing.assert_array_equal(
-        tr.RankAggregator().fit(pd.DataFrame(orders)).log_worths_,
-        tr.RankAggregator().fit(orders).log_worths_,
-    )
+
+
+def test_a_frame_with_numbers_for_names_says_by_kind_what_its_cells_are():
+    cells = np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2]])
+    frame = pd.DataFrame(cells)
+    for model in (tr.RankAggregator(), tr.PairedTies()):
+        with pytest.raises(ValueError, match=r'kind="wide" .* kind="orders" .* \.to_numpy\(\)'):
+            model.fit(frame)
+    with pytest.warns(UserWarning, match="best first, a cell an item: item 0, 1, 2"):
+        fitted = tr.RankAggregator().fit(frame, kind="orders")
+    np.testing.assert_array_equal(fitted.log_worths_, tr.RankAggregator().fit(cells).log_worths_)
+    with pytest.warns(UserWarning, match="a column an item, a cell its rank: item 0, 1, 2"):
+        fitted = tr.RankAggregator().fit(pd.DataFrame(cells + 1), kind="wide")
+    expected = tr.RankAggregator().fit([["0", "1", "2"], ["2", "1", "0"], ["1", "0", "2"]])
+    worths = dict(zip(expected.items_, expected.log_worths_, strict=True))
+    for item, worth in zip(fitted.items_, fitted.log_worths_, strict=True):
+        assert worths[item] == pytest.approx(worth, abs=1e-9)
+
+
+def test_weights_stand_in_the_frame_or_beside_it_and_not_in_both(make):
+    rows = {"list": RACE, "item": DRIVER, "rank": POSITION}
+    weights = [2.0, 3.0, 1.0, 4.0]
+    named = {"list": "list", "item": "item", "rank": "rank", "kind": "items"}
+    beside = tr.RankAggregator().fit(make(rows), weights=weights, **named)
+    weighted = make(rows | {"weight": [weights[race] for race in RACE]})
+    inside = tr.RankAggregator().fit(weighted, **named, weight="weight")
+    np.testing.assert_array_equal(inside.log_worths_, beside.log_worths_)
+    for model in (tr.RankAggregator(), tr.PairedTies()):
+        with pytest.raises(ValueError, match="leave out weights=, or that column"):
+            model.fit(weighted, weights=weights, **named)
+
+
+def test_a_rest_of_games_is_refused(make):
+    frame = make({"white": WHITE, "black": BLACK, "won": WON})
+    named = {"first": "white", "second": "black", "winner": "won"}
+    with pytest.raises(ValueError, match="a game has two sides"):
+        tr.RankAggregator().fit(frame, **named, rest="last")
 
 
 def test_a_frame_that_says_nothing_is_refused_with_what_to_write(make):

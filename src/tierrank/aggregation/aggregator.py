@@ -172,7 +172,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         seed = seed_from(self.random_state)
         prior = prior_from(self.prior)
         name = find(self.objective).name
-        rankings = of_frame(rankings, columns)
+        rankings = of_frame(rankings, columns, weights)
         given = weighted_lists(rankings, weights, items, rest)
         lists = distinct(*prepared(*given, name, self.objective_params, seed))
         if not len(lists.tiers):

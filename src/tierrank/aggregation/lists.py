@@ -89,6 +89,8 @@ def weighted_lists(
         as in `Tiers.from_rankings`; what `rankings` know themselves stays without them
     """
     if isinstance(rankings, Games):
+        if rest == "last":
+            raise ValueError('rest="last" is for rankings: a game has two sides.')
         rankings = rankings.to_rankings()
     own: FloatArray | None = None
     if isinstance(rankings, Rankings):

@@ -40,6 +40,11 @@ RACES = "raceId,driverId,positionOrder\n1,ann,1\n1,bob,2\n1,cy,3\n2,cy,1\n2,ann,
             "an item of a list: list raceId, item driverId, rank positionOrder",
         ),
         (
+            "query,docid,rank\n1,x,1\n1,y,2\n2,y,1\n2,x,2\n",
+            [["x", "y"], ["y", "x"]],
+            "an item of a list: list query, item docid, rank rank",
+        ),
+        (
             "voter,candidate,points,age\nx,a,3,40\nx,b,1,40\ny,b,9,30\ny,a,2.5,30\n",
             [["a", "b"], ["b", "a"]],
             "an item of a list: list voter, item candidate, score points",
@@ -145,6 +150,17 @@ def test_where_several_columns_may_be_meant_all_readings_are_shown_and_each_work
         ("maths,music,sports\n1,2,2\n2,1,3\n", ["wide"]),
         # Who is better is one judge's preference, or a game that somebody won.
         ("judge,better,worse\nk,a,b\nl,b,a\n", ["games", "preferences"]),
+        ("winner_name,loser_name,winner_id\nann,bob,1\nbob,cy,2\n", ["games", "preferences"]),
+        # Names and numbers of the same people.
+        ("winner_id,winner_name,loser_id,loser_name\n1,x,2,y\n2,y,1,x\n", ["games"] * 2),
+        # Of how many games, or of how many such lists?
+        ("list,winner,loser,weight\n1,a,b,3\n1,b,c,3\n", ["games", "preferences"]),
+        # Both order a list.
+        ("race,driver,rank,score\n1,x,1,9\n1,y,2,8\n2,x,1,5\n2,y,2,7\n", ["items"] * 2),
+        # Three are no sides of a game.
+        ("first,second,third\nann,bob,cy\ncy,ann,bob\n", ["orders"]),
+        ("race,first,second,third\nrome,ann,bob,cy\noslo,cy,ann,bob\n", ["orders"]),
+        ("id,a,b,c\n7,1,2,9\n8,3,2,1\n", ["wide", "orders"]),
         # Two columns may be the result, or the sides.
         ("player1,player2,winner,left,right,a,b\nx,y,x,x,y,y,x\ny,x,x,y,x,x,y\n", ["games"] * 2),
     ],
@@ -154,8 +170,39 @@ def test_where_two_kinds_are_possible_both_are_shown(read, text, kinds):
         read(text)
     assert [each.kind for each in caught.value.readings] == kinds
     for each in caught.value.readings:
-        columns = {} if each.kind in ("wide", "orders") else each.columns
-        assert isinstance(read(text, kind=each.kind, **columns), Rankings | Games)
+        kind = {"kind": each.kind} if each.needs_kind else {}
+        assert isinstance(read(text, **kind, **each.columns), Rankings | Games)
+        assert ", ".join(f"{part}={value!r}" for part, value in (
+            kind | {part: value for part, value in each.columns.items() if value}
+        ).items()) in str(caught.value)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("white,black,result\nx,y,1-0\ny,x,0-1\n", "line 2: the winner is '1-0', which is not"),
+        ("home,away,result\nx,y,H\ny,x,D\n", "line 2: the winner is 'H', which is not the name"),
+        ("team_1,team_2,score_1,score_2\nx,y,1,2\ny,x,,1\n", "line 3: the score is missing"),
+        ("race,driver,position\n1,x,1st\n1,y,2nd\n", "line 2: the rank is '1ST', which is not"),
+        ("race,driver,position\nr,a,1\nr,a,2\nr,a,3\nr,b,4\n", "line 3: .*'a' stands in the list"),
+    ],
+)
+def test_what_is_wrong_in_the_only_reading_is_said_with_its_line(read, text, message):
+    with pytest.raises(TableError, match=message):
+        read(text)
+
+
+def test_items_that_are_named_may_be_ranked_or_in_order_and_the_cells_decide(read):
+    names = ["choice1", "choice2", "choice3"]
+    for cells, kinds in (("3,1,2\n1,3,2\n", ["wide", "orders"]), ("30,10,20\n", ["orders"])):
+        with pytest.raises(UnclearTable) as caught:
+            read("choice1,choice2,choice3\n" + cells, item=names)
+        assert [each.kind for each in caught.value.readings] == kinds
+    found = read("oil,salt,rye,no\n" + "3,1,2,7\n1,3,2,8\n" * 10, item=["oil", "salt", "rye"])
+    assert lists(found) == [["salt", "rye", "oil"], ["oil", "rye", "salt"]] * 10
+    assert found.read_as.endswith("a cell its rank: item oil, salt, rye")
+    with pytest.raises(UnclearTable, match=r"kind='wide', item=\('oil', 'salt'\)"):
+        read("oil,salt,rye\n3,1,2\n", item=["oil", "salt"])
 
 
 @pytest.mark.parametrize(
@@ -164,9 +211,9 @@ def test_where_two_kinds_are_possible_both_are_shown(read, text, kinds):
         "race,driver,position\nr,a,71\nr,b,82\ns,a,9\ns,b,30\n",  # no ranks: larger than the lists
         "race,driver,position\nr,a,1.5\nr,b,1.2\n",
         "race,driver,position\nr,a,1\ns,b,1\nt,c,1\n",  # lists of one
-        "race,driver,position\nr,a,1\nr,a,2\nr,a,3\nr,b,4\n",  # an item three times
-        "player1,player2,result\nx,y,lost\ny,x,won\n",  # words that nobody knows
         "player1,player2,winner_name\nx,y,x\nz,w,z\n",  # nobody plays on both sides
+        "winner_id,loser_name\n1,ann\n2,bob\n",
+        "judge,winner_id,loser_id\nk,1,7\nk,2,8\n",
         "a_x,b_x,c_x\n0,1,1\n1,0,0\n",  # flags
         "p,q,r\n1,2,5\n2,1,3\n",  # beyond the number of columns
         "age,height,weight\n31,170,60\n25,180,70\n",
@@ -176,6 +223,11 @@ def test_where_two_kinds_are_possible_both_are_shown(read, text, kinds):
 def test_names_alone_or_values_alone_are_not_enough(read, text):
     with pytest.raises(UnclearTable, match="Say which it is, as in:"):
         read(text)
+
+
+def test_values_that_do_not_bear_out_the_only_reading_are_said_to_be_why(read):
+    with pytest.raises(UnclearTable, match=r"usual names, but .* \(ranks from 1 to the length"):
+        read("race,driver,position\nr,a,0\nr,b,1\ns,b,0\ns,a,1\n")
 
 
 def test_a_table_that_nothing_is_known_of_shows_how_each_kind_is_asked_for(read):
@@ -215,6 +267,25 @@ def test_winners_and_losers_without_lists_are_games_if_they_go_in_a_circle(read)
     assert lists(read("winner,loser\na,b\nb,c\n", kind="games")) == [["a", "b"], ["b", "c"]]
 
 
+@pytest.mark.parametrize("named", [{}, {"winner": "winner", "loser": "loser"}])
+def test_winners_and_losers_that_are_counted_are_games_and_no_row_is_lost(read, named):
+    weighted = read("winner,loser,weight\na,b,3\nb,c,2\na,c,1\n", **named)
+    assert lists(weighted) == [["a", "b"], ["b", "c"], ["a", "c"]]
+    assert weighted.weights.tolist() == [3, 2, 1]
+    again = read("winner,loser\na,b\nb,c\na,b\n", **named)
+    assert lists(again) == [["a", "b"], ["b", "c"], ["a", "b"]]
+    for found in (weighted, again):
+        assert "a row is a game of two sides: winner winner, loser loser" in found.read_as
+
+
+def test_winners_and_losers_are_columns_of_one_kind(read):
+    people = read("winner_name,loser_name,winner_id\nann,bob,1\nbob,ann,2\n")
+    assert lists(people) == [["ann", "bob"], ["bob", "ann"]]
+    assert people.read_as.endswith("winner winner_name, loser loser_name")
+    people = read("winner,loser_id,loser_name\nann,2,bob\nbob,1,ann\n")
+    assert people.read_as.endswith("winner winner, loser loser_name")
+
+
 # -- wide tables ----------------------------------------------------------------------------------
 
 
@@ -247,6 +318,8 @@ def test_columns_of_a_wide_table_can_be_named_and_row_numbers_are_none(read):
     assert (lists(found), found.weights.tolist()) == ([["oil", "salt"], ["salt", "oil"]], [3, 1])
     assert found.tiers.keys.tolist() == ["ann", "bob"]
     assert lists(read('"",x,y\n"1",2,1\n', kind="wide")) == [["y", "x"]]
+    with pytest.raises(TableError, match="'oil' is named for two things"):
+        read(text, kind="wide", item=["oil", "salt"], list="oil")
 
 
 @pytest.mark.parametrize(

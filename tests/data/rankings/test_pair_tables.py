@@ -297,6 +297,8 @@ def test_neutral_ground_is_a_column_of_true_and_false(read):
     assert read(counted, neutral="ground").neutral.tolist() == [True, True, False]
     with pytest.raises(TableError, match="line 3: write true or false"):
         read(text.replace("False", "NA"), neutral="ground")
+    with pytest.raises(TableError, match=r"line 2: write true or false \(or 1 or 0\): .* 'yes'"):
+        read(text.replace("TRUE", "yes").replace("False", "no"), neutral="ground")
     assert read(text).neutral is None
 
 

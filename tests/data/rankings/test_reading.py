@@ -111,6 +111,13 @@ def test_columns_of_files_that_have_none_are_refused(read):
                 read(text, name, **options)
 
 
+def test_a_warning_about_a_file_is_for_the_line_that_reads_it(tmp_path):
+    (tmp_path / "votes.toc").write_text("# NUMBER VOTERS: 9\n" + PREFLIB)
+    with pytest.warns(UserWarning, match="9") as caught:
+        read_rankings(tmp_path / "votes.toc")
+    assert caught[0].filename == __file__
+
+
 def test_a_name_without_a_known_suffix_is_refused_with_all_formats(read, tmp_path):
     for name in ("votes.txt", "votes", "votes.dat.gz"):
         with pytest.raises(DataFileError) as caught:

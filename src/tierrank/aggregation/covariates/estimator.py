@@ -167,7 +167,7 @@ class FeatureAggregator(FeatureResults, BaseEstimator):  # type: ignore[misc]
         fitting.check(self)
         begun = time.perf_counter()
         seed = seed_from(self.random_state)
-        rankings = of_frame(rankings, columns)
+        rankings = of_frame(rankings, columns, weights)
         seen = weighted_lists(rankings, weights, items, rest)
         lists = distinct(*prepared(*seen, self.objective, self.objective_params, seed))
         if not len(lists.tiers):

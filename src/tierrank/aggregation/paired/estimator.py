@@ -151,7 +151,7 @@ class PairedTies(PairedResults):
         check_options(self)
         if isinstance(neutral, str):
             columns, neutral = columns | {"neutral": neutral}, None
-        games = of_frame(games, columns)
+        games = of_frame(games, columns, weights)
         return self._fit(read_fixtures(games, weights, neutral, home=self.home, items=items))
 
     def fit_table(self, wins: Any, ties: Any = None, names: Sequence[Any] | None = None) -> Self:

@@ -145,10 +145,10 @@ def _as_commands(error: UnclearTable, file: Path) -> str:
     commands = []
     for way in error.readings:
         words = ["tierrank", "aggregate", str(file)]
-        if way.kind in ("wide", "orders"):
+        if way.needs_kind:
             words += ["--kind", way.kind]
         for part, value in way.columns.items():
-            if value and not (part == "item" and not isinstance(value, str)):
+            if value:
                 values = (value,) if isinstance(value, str) else value
                 spelt = _SPELT.get(part, (f"--{part.replace('_', '-')}",))
                 options = spelt if len(spelt) == len(values) else spelt * len(values)

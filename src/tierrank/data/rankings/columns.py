@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -86,6 +87,13 @@ class OpenTable:
         if name not in self.names:
             raise self._error((None, None), absent(name, self.names, option))
         return self.names.index(name)
+
+    def refuse_twice(self, positions: Sequence[int]) -> None:
+        """Refuse a column that is named for two things."""
+        position, times = Counter(positions).most_common(1)[0]
+        if times > 1:
+            name = shown(self.names[position])
+            self.refuse(f"{name} is named for two things: each is a column of its own.")
 
     def error(self, what: str) -> ValueError:
         """What is wrong with the table's columns, under its name."""

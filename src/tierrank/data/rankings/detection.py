@@ -46,7 +46,8 @@ _WORDS = {
     "list": "list query qid race event contest heat ballot voter vote user session judge juror "
     "ranking election respondent participant annotator rater",
     "item": "item driver player athlete runner rider swimmer skater horse competitor contestant "
-    "candidate alternative option team club constructor product document doc model system variety",
+    "candidate alternative option team club constructor product document doc docid model system "
+    "variety",
     "rank": "rank place position pos placing placement standing order finish",
     "score": "score points rating grade stars",
     "winner": "winner won result outcome preferred preference choice better",
@@ -69,7 +70,11 @@ _BARE = {"first", "a", "left", "home", "i", "white"}  # that may be a side's nam
 _TOKEN = re.compile(r"\d+|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _ENDINGS = {"id", "name", "code", "key", "no", "nr", "number"}
 _ROW_NUMBERS = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__|rownames")
-_PLACES = re.compile(r"\d+|\d+(st|nd|rd|th)|(rank|place|pos|position|choice|v|x)[ _.]?\d+", re.I)
+_PLACES = re.compile(
+    r"\d+|\d+(st|nd|rd|th)|(rank|place|pos|position|choice|v|x)[ _.]?\d+"
+    r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth",
+    re.I,
+)
 
 _SAID = (
     "list", "item", "rank", "score", "first", "second", "first_rank", "second_rank", "winner",
@@ -79,6 +84,11 @@ _ANY = _LISTS | _ITEMS | _RANKS | _SCORES | _WINNERS | _WHEN
 _LEAST_WIDE = 3  # columns of a wide table that is recognised
 _SURE_CELLS = 20  # beyond two a row, that are ranks: by chance in less than 1 of 1,000 tables
 _MOST_TWICE = 0.1  # share of rows that an item's second place in a list may be
+
+UNLIKELY = (
+    "the columns have usual names, but their values are not as usual (ranks from 1 to the length "
+    "of the list, an item once in a list, somebody on both sides of games)"
+)
 
 Columns = dict[str, Any]
 
@@ -100,6 +110,11 @@ class Reading:
     kind: Kind
     columns: Mapping[str, Any]
     certain: bool = False
+
+    @property
+    def needs_kind(self) -> bool:
+        """Whether the columns alone do not say what kind it is."""
+        return self.kind not in PARTS or "loser" in self.columns
 
     def __str__(self) -> str:
         given = {part: self.columns[part] for part in _SAID if self.columns.get(part)}
@@ -152,6 +167,7 @@ def readings(table: OpenTable, kind: Kind, named: Mapping[str, Any]) -> list[Rea
             columns |= each
         taken = [name for value in columns.values() if value for name in _names(value)]
         certain = len(found) == len(PARTS[kind]) and all(exact for _, exact in way)
+        certain &= kind != "games" or not named.get("loser")  # they may be one list's as well
         if certain or len(set(taken)) == len(taken):
             ways.append(Reading(kind, {**named, **columns}, certain))
     return ways
@@ -175,13 +191,24 @@ def complete(table: OpenTable, kind: Kind, named: Mapping[str, Any]) -> Mapping[
     table.refuse("a column would be taken for two things: name each of them.")
 
 
-def unclear(table: OpenTable, likely: Sequence[Reading]) -> UnclearTable:
+def unclear(
+    table: OpenTable, likely: Sequence[Reading], what: str = "it is not clear what a row is"
+) -> UnclearTable:
     """The error that shows what a table may be, or else how each kind is asked for."""
-    what = "it is not clear what a row is" if likely else "no usual columns say what a row is"
+    what = what if likely else "no usual columns say what a row is"
     columns = _listed(map(shown, table.names), 30)
+    shortest = [_without_all_items(table, each) for each in likely[:3]]
     return UnclearTable(
-        str(table.error(f"{what}: the columns are {columns}.")), likely[:3] or TEMPLATES
+        str(table.error(f"{what}: the columns are {columns}.")), shortest or TEMPLATES
     )
+
+
+def _without_all_items(table: OpenTable, reading: Reading) -> Reading:
+    """The same without the columns of items, where they are all that there are."""
+    others = {part: value for part, value in reading.columns.items() if part != "item"}
+    if reading.kind in PARTS or _wide(table.names, others)["item"] != reading.columns["item"]:
+        return reading
+    return replace(reading, columns=others)
 
 
 def with_season(table: OpenTable, reading: Reading) -> Reading | None:
@@ -197,6 +224,10 @@ def bears_out(table: OpenTable, reading: Reading, found: Rankings | Games) -> bo
     """Whether what was read looks as such data do: lists of several, ranks 1, 2, 3, …"""
     if isinstance(found, Games):  # somebody is the first here and the second there
         return bool(np.isin(found.first, found.second).any())
+    if reading.kind == "preferences":  # and somebody who wins here loses there
+        sides = [table.names.index(reading.columns[part]) for part in ("winner", "loser")]
+        won, lost = (set(table.fetch(*sides).distinct(side, "item").values) for side in sides)
+        return not won.isdisjoint(lost)
     if reading.kind != "items":
         return True
     longest = 2 * int(found.tiers.lengths.max())
@@ -211,14 +242,14 @@ def bears_out(table: OpenTable, reading: Reading, found: Rankings | Games) -> bo
     return all(1 <= cell <= longest and cell == int(cell) for cell in ranks)
 
 
-def likely_wide(table: OpenTable) -> list[Reading]:
+def likely_wide(table: OpenTable, named: Mapping[str, Any]) -> list[Reading]:
     """Readings of a table whose columns are items, or places: by the cells alone.
 
     Ranks are 1, 2, … in every row, with ties, and gaps behind ties if any; three columns or more,
     and none that is called like a part of another kind. Where the columns are called as places
     are, the cells may as well be items; and a few rows may be ranks by chance.
     """
-    by_rank, by_place = (readings(table, kind, {})[0] for kind in ("wide", "orders"))
+    by_rank, by_place = wide_or_orders(table, named)
     names = by_rank.columns["item"]
     if len(names) < _LEAST_WIDE or any(plain(name) in _ANY for name in names):
         return []
@@ -240,8 +271,22 @@ def likely_wide(table: OpenTable) -> list[Reading]:
     if proper.all():
         # Half of all rows of 1, 2 and 3 are ranks by chance, and far fewer of more columns.
         certain = len(cells) * (len(names) - 2) >= _SURE_CELLS
+        certain &= by_rank.columns["list"] in (named.get("list"), "list")
         return [by_rank, by_place] if places else [replace(by_rank, certain=certain)]
     return [by_place] if places and not (tied & ~done).any() else []
+
+
+def wide_or_orders(table: OpenTable, named: Mapping[str, Any]) -> list[Reading]:
+    """Both readings of a table whose rows are rankings, which one column may name."""
+    names = [name for name in table.names if plain(name) in _LISTS | _ENDINGS]
+    if not named.get("list") and not named.get("item") and len(names) == 1:
+        named = {**named, "list": names[0]}
+    return [readings(table, kind, named)[0] for kind in ("wide", "orders")]
+
+
+def has_three_sides(table: OpenTable) -> bool:
+    """Whether columns are called as sides are, but there are three: first, second, third."""
+    return any({*sides, third} <= {*table.names} for sides, third in _MARKS.items() if third)
 
 
 def plain(name: str) -> str:
@@ -276,10 +321,10 @@ def _value(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
     given = {part: named[part] for part in ("rank", "score") if named.get(part) is not None}
     if given:
         return [(given, True)]
-    exact = {part: part for part in ("rank", "score") if part in names}
+    exact: Ways = [({part: part}, True) for part in ("rank", "score") if part in names]
     ranks: Ways = [({"rank": name}, False) for name in names if plain(name) in _RANKS]
     scores: Ways = [({"score": name}, False) for name in names if plain(name) in _SCORES]
-    return [(exact, True)] if exact else ranks or scores
+    return exact or ranks or scores
 
 
 def _sides(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
@@ -316,18 +361,23 @@ def _end(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
 
 
 def _preferred(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
-    if named.get("winner") is not None and named.get("loser") is not None:
+    """Two columns of one kind: winner_id goes with loser_id, not with loser_name beside it."""
+    won, lost = named.get("winner"), named.get("loser")
+    if won is not None and lost is not None:
         return [({}, True)]
-    by_words = {plain(name): name for name in names}
-    for one, two in _PREFERRED:
-        winner = named.get("winner") or (one if one in names else by_words.get(one))
-        loser = named.get("loser") or (two if two in names else by_words.get(two))
-        if winner is not None and loser is not None:
-            exact = winner in (named.get("winner"), "winner") and loser in (
-                named.get("loser"), "loser",
-            )  # fmt: skip
-            return [({"winner": winner, "loser": loser}, exact)]
-    return []
+    exact = (won or "winner", lost or "loser")
+    if set(exact) <= set(names):
+        return [({"winner": exact[0], "loser": exact[1]}, True)]
+    found = [
+        (one, two)
+        for words in _PREFERRED
+        for one in ([won] if won else names)
+        for two in ([lost] if lost else names)
+        if one == won or plain(one) == words[0]
+        if two == lost or plain(two) == words[1]
+    ]
+    alike = [(one, two) for one, two in found if _tokens(one)[1:] == _tokens(two)[1:]]
+    return [({"winner": one, "loser": two}, False) for one, two in alike or found]
 
 
 def _list_if_there(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
@@ -404,8 +454,6 @@ def _listed(names: Any, most: int = 12) -> str:
 
 def _call(reading: Reading) -> str:
     """The options of a reading as Python writes them."""
-    given = {"kind": reading.kind} if reading.kind in ("wide", "orders") else {}
+    given = {"kind": reading.kind} if reading.needs_kind else {}
     columns = {part: value for part, value in reading.columns.items() if value}
-    if given:
-        columns.pop("item", None)  # which are all the others
     return ", ".join(f"{part}={value!r}" for part, value in (given | columns).items())

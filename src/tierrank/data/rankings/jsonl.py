@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from tierrank.data.files import read_bytes, writing
+from tierrank.data.files import expands, read_bytes, writing
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.errors import JsonLinesError
 from tierrank.tiers import Tiers
@@ -51,7 +51,10 @@ class _Fault(Exception):
     """What is wrong with a line; the reader adds where."""
 
 
-def read_jsonl_rankings(path: str | PathLike[str]) -> Rankings:
+@expands
+def read_jsonl_rankings(
+    path: str | PathLike[str], *, max_expansion: float | None = None
+) -> Rankings:
     """Read rankings from JSON lines.
 
     A line is an array of items, best first, with an array inside it for a tie, or an object
@@ -65,6 +68,8 @@ def read_jsonl_rankings(path: str | PathLike[str]) -> Rankings:
     ----------
     path
         the file, in UTF-8; decompressed if the name ends in .gz, .xz or .bz2
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Raises
     ------

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, get_args
 
+from tierrank.data.files import expands
 from tierrank.data.rankings.columns import OpenTable, open_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.detection import complete
@@ -21,6 +22,7 @@ __all__ = ["read_long_rankings", "write_long_rankings"]
 Twice = Literal["error", "best"]
 
 
+@expands
 def read_long_rankings(
     source: str | PathLike[str] | Any,
     *,
@@ -35,6 +37,7 @@ def read_long_rankings(
     twice: Twice = "error",
     format: TableFormat | None = None,
     separator: str | None = None,
+    max_expansion: float | None = None,
 ) -> Rankings:
     """Read rankings from a table with a row for every item of every list.
 
@@ -76,6 +79,8 @@ def read_long_rankings(
         what to do with an item that a list has twice: "error", or "best" to keep its best place
     format, separator
         as for `read_table`
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Raises
     ------
@@ -128,14 +133,12 @@ def _find(table: OpenTable, chosen: Mapping[str, Any], weight: str | None) -> Lo
     if not names:
         table.refuse("list names no column: give one, or several.")
     value = score if rank is None else rank
-    named = [*names, chosen["item"], value, *(() if weight is None else (weight,))]
-    if len(set(named)) < len(named):
-        same = next(name for i, name in enumerate(named) if name in named[:i])
-        table.refuse(f"{shown(same)} is named for two things: each is a column of its own.")
-    return LongColumns(
+    columns = LongColumns(
         tuple(table.find(name, "list") for name in names),
         table.find(chosen["item"], "item"),
         table.find(str(value), "score" if rank is None else "rank"),
         rank is not None,
         None if weight is None else table.find(weight, "weight"),
     )
+    table.refuse_twice(columns.all())
+    return columns

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from tierrank.data.rankings.columns import OpenTable
 from tierrank.data.rankings.detection import complete
-from tierrank.data.tables.errors import shown
 
 Pair = tuple[str | None, str | None]
 
@@ -85,12 +84,7 @@ def choose(table: OpenTable, wanted: Wanted) -> PairColumns:
     columns = columns if won else _result(table, wanted, columns)
     if columns.wins is not None and columns.weight is not None:
         table.refuse("weight and wins both say how often: pass one of them.")
-    named = columns.named()
-    if len(set(named)) < len(named):
-        same = next(i for n, i in enumerate(named) if i in named[:n])
-        table.refuse(
-            f"{shown(table.names[same])} is named for two things: each is a column of its own."
-        )
+    table.refuse_twice(columns.named())
     return columns
 
 

@@ -9,16 +9,18 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Fetched, open_table
 from tierrank.data.rankings.games import FIRST, SECOND, TIE, Games, OutcomeArray
 from tierrank.data.rankings.pair_columns import Wanted, choose
 from tierrank.data.rankings.sides import read_sides
 from tierrank.data.rankings.winners import TIE_WORDS, WinnerAs, Winners, outcomes
-from tierrank.data.tables.assembly import FloatArray
+from tierrank.data.tables.assembly import BadColumn, FloatArray
 from tierrank.data.tables.reader import TableFormat
 from tierrank.tiers.arrays import IntArray
 
 
+@expands
 def read_games(
     source: str | PathLike[str] | Any,
     *,
@@ -36,6 +38,7 @@ def read_games(
     tie_words: Sequence[str] = TIE_WORDS,
     format: TableFormat | None = None,
     separator: str | None = None,
+    max_expansion: float | None = None,
 ) -> Games:
     """Read games of two sides from a table: who met, and how it ended.
 
@@ -76,6 +79,8 @@ def read_games(
         words for a tie, in the column of winners; upper and lower case are the same
     format, separator
         as for `read_table`
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Raises
     ------
@@ -138,10 +143,10 @@ def read_games(
 
 
 def _truth(fetched: Fetched, position: int) -> npt.NDArray[np.bool_]:
-    values = fetched.floats(position, "neutral")
-    fetched.check(
-        ~np.isin(values, (0, 1)), position, "write true or false (or 1 or 0) for neutral ground."
-    )
+    values, what = fetched.floats_or_fault(position), "write true or false (or 1 or 0)"
+    if isinstance(values, BadColumn):
+        fetched.refuse(values.row, position, f"{what}: the neutral column {values.why}")
+    fetched.check(~np.isin(values, (0, 1)), position, f"{what} for neutral ground.")
     return np.asarray(values == 1)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Keys, open_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.detection import complete
@@ -22,6 +23,7 @@ from tierrank.tiers.catalogue import Catalogue, encode, plain_list
 from tierrank.tiers.grouping import group_rows
 
 
+@expands
 def read_paired_ranks(
     source: str | PathLike[str] | Any,
     *,
@@ -32,6 +34,7 @@ def read_paired_ranks(
     second_rank: str | None = None,
     format: TableFormat | None = None,
     separator: str | None = None,
+    max_expansion: float | None = None,
 ) -> Rankings:
     """Read rankings whose items are written two by two, as the translation judgements of WMT.
 
@@ -50,6 +53,8 @@ def read_paired_ranks(
     first_rank, second_rank
         the columns of their ranks. What is not named is found by the usual names, such as
         rankingID, system1Id, system2Id, system1rank and system2rank.
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Examples
     --------
@@ -79,8 +84,7 @@ def read_paired_ranks(
     with open_table(source, format, separator) as table:
         chosen = complete(table, "paired-ranks", named)
         places = [table.find(str(chosen[part]), part) for part in named]
-        if len(set(places)) < len(places):
-            table.refuse("a column is named for two things: each is a column of its own.")
+        table.refuse_twice(places)
         fetched = table.fetch(*places)
         lists = fetched.keys(places[0], "list")
         sides = read_sides(fetched, places[1], places[2])

@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
+from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Fetched, Keys, open_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.sides import Sides, read_sides
@@ -19,6 +20,7 @@ from tierrank.tiers.arrays import IntArray, offsets
 Method = Literal["exact", "layers"]
 
 
+@expands
 def read_preferences(
     source: str | PathLike[str] | Any,
     *,
@@ -28,6 +30,7 @@ def read_preferences(
     method: Method = "exact",
     format: TableFormat | None = None,
     separator: str | None = None,
+    max_expansion: float | None = None,
 ) -> Rankings:
     """Read pairwise preferences, and give the ordered partition of each list.
 
@@ -48,6 +51,8 @@ def read_preferences(
         as in `Tiers.from_preferences`
     format, separator
         as for `read_table`
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Raises
     ------
@@ -73,13 +78,10 @@ def read_preferences(
     if method not in get_args(Method):
         raise ValueError(f'method is "exact" or "layers", not {method!r}.')
     with open_table(source, format, separator) as table:
-        names = [name for name in (list, winner, loser) if name is not None]
-        if len(set(names)) < len(names):
-            same = next(name for i, name in enumerate(names) if name in names[:i])
-            table.refuse(f"{shown(same)} is named for two things: each is a column of its own.")
         at_list = None if list is None else table.find(list, "list")
         at_winner, at_loser = table.find(winner, "winner"), table.find(loser, "loser")
         positions = (at_winner, at_loser) if at_list is None else (at_list, at_winner, at_loser)
+        table.refuse_twice(positions)
         fetched = table.fetch(*positions)
         sides = read_sides(fetched, at_winner, at_loser)
         fetched.check(

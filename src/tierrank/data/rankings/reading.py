@@ -19,14 +19,17 @@ from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.detection import (
     KINDS,
     PARTS,
+    UNLIKELY,
     Kind,
     Reading,
     bears_out,
     complete,
+    has_three_sides,
     likely_wide,
     missing_parts,
     readings,
     unclear,
+    wide_or_orders,
     with_season,
 )
 from tierrank.data.rankings.errors import Doubts
@@ -41,7 +44,7 @@ from tierrank.data.rankings.preflib import PrefLib, write_preflib
 from tierrank.data.rankings.preflib.checks import SUFFIXES as PREFLIB_TYPES
 from tierrank.data.rankings.preflib.reader import read_with
 from tierrank.data.rankings.wide_tables import read_wide_rankings
-from tierrank.data.tables.frames import is_frame
+from tierrank.data.tables.frames import is_frame, is_numbered
 from tierrank.data.tables.reader import TableFormat
 from tierrank.tiers.arrays import preview
 
@@ -164,15 +167,16 @@ def read_lists_or_games(
                 raise DataFileError(path, None, f"{given}: that is for tables alone, leave it out.")
             if table_format == "jsonl":
                 return read_jsonl_rankings(path)
-            return read_with(path, Doubts(strict=strict), stacklevel=3).rankings
+            return read_with(path, Doubts(strict=strict), stacklevel=4).rankings
     with open_table(source, table_format, named.pop("separator", None)) as table:
         return _read_table(table, kind, named)
 
 
-def of_frame(data: Any, columns: Mapping[str, Any]) -> Any:
+def of_frame(data: Any, columns: Mapping[str, Any], weights: Any = None) -> Any:
     """What an estimator's `fit` is given: a frame becomes lists or games, all else stays.
 
     Columns that were not named are told in a warning, as nobody sees the lists themselves.
+    `weights` are those that `fit` is given beside it, which may not be in the frame as well.
     """
     if not is_frame(data):
         if columns:
@@ -180,7 +184,18 @@ def of_frame(data: Any, columns: Mapping[str, Any]) -> Any:
                 f"{', '.join(columns)}: columns are for frames, not for {preview(data)}."
             )
         return data
+    if not columns and is_numbered(data):
+        raise ValueError(
+            "the columns of the frame are numbers, which do not say what it holds: pass "
+            'kind="wide" if a column is an item and a cell its rank, kind="orders" if a cell is '
+            "an item, best first, or .to_numpy() of the frame for the array that it is."
+        )
     found = read_lists_or_games(data, **columns)
+    if weights is not None and (found.weights != 1).any():
+        raise ValueError(
+            "the frame says how often each was seen (a column weight, or counts), and so does "
+            "weights=: leave out weights=, or that column of the frame."
+        )
     if found.read_as:
         warnings.warn(f"the frame was taken so: {found.read_as}", stacklevel=3)
     return found
@@ -191,42 +206,63 @@ def _read_table(table: OpenTable, kind: Kind | None, named: dict[str, Any]) -> R
     kinds = [each for each in ([kind] if kind else KINDS) if _takes(each, named)]
     if not kinds:
         table.refuse(_clash(kind, named))
+    asked = len(kinds) == 1
     in_rows = [each for each in kinds if each in PARTS]
-    ways = [way for each in in_rows for way in readings(table, each, named)]
-    if not in_rows:
-        ways = readings(table, kinds[0], named)  # the columns are the items, whatever their names
+    ways = [way for each in in_rows or kinds for way in readings(table, each, named)]
     sure = [way for way in ways if way.certain]
-    if len(sure) == 1 or (len(ways) == 1 and len(kinds) == 1):
-        return _read(table, (sure or ways)[0], named, kind)
-    likely = [way for each in sure or ways if (way := _tried(table, each)) is not None]
-    if not likely and not named:
-        likely = likely_wide(table)
+    if len(sure) == 1 or (len(ways) == 1 and asked):
+        return _read(table, (sure or ways)[0], named, asked)
+    likely = []
+    if in_rows:
+        likely = [way for each in sure or ways if (way := _tried(table, each)) is not None]
+    if not likely and not (named and in_rows):
+        likely = likely_wide(table, named)
     if len(likely) == 1 and likely[0].certain:
-        return _read(table, likely[0], named, kind)
-    almost = [each for each in in_rows if each != "preferences"]
-    almost = [each for each in almost if missing_parts(table, each, named) == 1]
-    if not ways and not likely and len(almost) == 1:
-        complete(table, almost[0], named)  # which says what is missing
+        return _read(table, likely[0], named, asked)
+    if not likely and len(ways) == 1:
+        _READERS[ways[0].kind](table, **ways[0].columns)  # which says what is wrong, if it is that
+        raise unclear(table, ways, UNLIKELY)
+    if not likely and not ways:
+        if has_three_sides(table):
+            raise unclear(table, wide_or_orders(table, named))
+        almost = [each for each in in_rows if each != "preferences"]
+        almost = [each for each in almost if missing_parts(table, each, named) == 1]
+        if len(almost) == 1:
+            complete(table, almost[0], named)  # which says what is missing
     raise unclear(table, likely or ways)
 
 
 def _read(
-    table: OpenTable, way: Reading, named: Mapping[str, Any], kind: Kind | None
+    table: OpenTable, way: Reading, named: Mapping[str, Any], asked: bool
 ) -> Rankings | Games:
     """Read it so, and say what was taken for what unless all of it was asked for."""
+    if way.kind == "preferences" and not asked:
+        way = _or_games(table, way, named)
     columns = dict(way.columns)
     if "weight" in _options(way.kind) and "wins" not in columns and table.has("weight"):
         columns.setdefault("weight", "weight")  # counts count the games themselves
     way = replace(way, columns=columns)
-    try:
-        found = _READERS[way.kind](table, **columns)
-    except ValueError:
-        # One list of preferences has no cycle; games that somebody won may well have.
-        if kind is not None or way.kind != "preferences" or columns.get("list") is not None:
-            raise
-        return _read(table, readings(table, "games", named)[0], named, "games")
+    found = _READERS[way.kind](table, **columns)
     guessed = {part for part, value in columns.items() if value is not None} - set(named)
-    return replace(found, read_as=str(way)) if guessed else found
+    return replace(found, read_as=str(way)) if guessed or not asked else found
+
+
+def _or_games(table: OpenTable, way: Reading, named: Mapping[str, Any]) -> Reading:
+    """Preferences, or the games that they are: seen more than once, or won in a circle."""
+    won = {part: way.columns[part] for part in ("winner", "loser")}
+    games = Reading("games", won)
+    if way.columns.get("list") is not None:
+        if table.has("weight") and "list" not in named:  # of a game, or of a list?
+            raise unclear(table, [games, way])
+        return way
+    played = read_games(table, **won)
+    if table.has("weight") or len({*zip(played.first, played.second, strict=True)}) < len(played):
+        return games
+    try:
+        read_preferences(table, list=None, **won)
+    except ValueError:  # one list has no cycle, games may well have
+        return games
+    return way
 
 
 def _tried(table: OpenTable, way: Reading) -> Reading | None:

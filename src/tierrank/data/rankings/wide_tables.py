@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Fetched, Keys, open_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.detection import readings
@@ -22,6 +23,7 @@ from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing
 Cells = Literal["ranks", "items"]
 
 
+@expands
 def read_wide_rankings(
     source: str | PathLike[str] | Any,
     *,
@@ -31,6 +33,7 @@ def read_wide_rankings(
     weight: str | None = None,
     format: TableFormat | None = None,
     separator: str | None = None,
+    max_expansion: float | None = None,
 ) -> Rankings:
     """Read rankings from a table with a row for every ranking, as R's PlackettLuce has them.
 
@@ -49,6 +52,8 @@ def read_wide_rankings(
         that have no name
     weight
         the column that says how often a ranking was given
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Examples
     --------
@@ -76,8 +81,7 @@ def read_wide_rankings(
         at_list = None if lists is None else table.find(lists, "list")
         at_weight = None if weight is None else table.find(weight, "weight")
         others = [at for at in (at_list, at_weight) if at is not None]
-        if len({*columns, *others}) < len(columns) + len(others):
-            table.refuse("a column is named for two things: each is a column of its own.")
+        table.refuse_twice([*columns, *others])
         fetched = table.fetch(*columns, *others)
         weights = np.ones(fetched.rows) if at_weight is None else fetched.weights(at_weight)
         read = _by_rank if cells == "ranks" else _by_place

@@ -46,9 +46,13 @@ def frame_error(row: int | None, what: str) -> ValueError:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether it is a frame whose columns have names: one of pandas may be but a numbered array."""
-    kind = _library(data)
-    return kind is not None and not (kind == "pandas" and _is_numbered(data.columns))
+    """Whether it is a frame of any of the three libraries."""
+    return _library(data) is not None
+
+
+def is_numbered(frame: Any) -> bool:
+    """Whether a frame is of pandas and its columns have no names but numbers, as of an array."""
+    return _library(frame) == "pandas" and _is_numbered(frame.columns)
 
 
 def frame_columns(frame: Any) -> Columns:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tierrank.data.files import read_bytes, without_compression
+from tierrank.data.files import expands, read_bytes, without_compression
 from tierrank.data.rankings.errors import Doubts, PrefLibError
 from tierrank.data.rankings.preflib.checks import SUFFIXES, DataType, type_fault
 from tierrank.data.rankings.preflib.container import PrefLib, Style
@@ -36,7 +36,10 @@ from tierrank.data.text.source import Text
 from tierrank.tiers import Tiers
 
 
-def read_preflib(path: str | PathLike[str], *, strict: bool = False) -> PrefLib:
+@expands
+def read_preflib(
+    path: str | PathLike[str], *, strict: bool = False, max_expansion: float | None = None
+) -> PrefLib:
     """Read a PrefLib file: soc, soi, toc, toi or cat.
 
     The orders must be what the type says: without ties in soc and soi, with all alternatives in
@@ -51,6 +54,8 @@ def read_preflib(path: str | PathLike[str], *, strict: bool = False) -> PrefLib:
         the file; decompressed if the name ends in .gz, .xz or .bz2
     strict
         True to refuse such files
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
     Raises
     ------
@@ -77,7 +82,7 @@ def read_preflib(path: str | PathLike[str], *, strict: bool = False) -> PrefLib:
       4 × cake > {soup, rice}
       2 × soup
     """
-    return read_with(path, Doubts(strict=strict), stacklevel=2)
+    return read_with(path, Doubts(strict=strict), stacklevel=3)  # past the wrapper
 
 
 def read_with(path: str | PathLike[str], doubts: Doubts, stacklevel: int) -> PrefLib:
