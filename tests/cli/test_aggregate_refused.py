@@ -123,8 +123,11 @@ def test_malformed_files_are_refused(run, tmp_path, name, content, message):
         (["--top", "0"], 2, "Invalid value for '--top'"),
     ],
 )
-def test_wrong_options_are_explained_before_anything_is_read(run, arguments, code, message):
-    ran = run("aggregate", "absent.csv", *arguments)
+def test_wrong_options_are_explained_before_anything_is_read(
+    run, tmp_path, arguments, code, message
+):
+    (tmp_path / "unreadable.csv").write_bytes(b"\0")
+    ran = run("aggregate", tmp_path / "unreadable.csv", *arguments)
     assert ran.code == code
     assert message in ran.text
 
