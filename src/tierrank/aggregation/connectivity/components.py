@@ -118,9 +118,10 @@ class Disconnected(ValueError):
     def __init__(self, found: Connectivity, seen: str = "lists") -> None:
         super().__init__(found.explain(seen=seen))
         self.connectivity = found
+        self._seen = seen
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.connectivity,)  # another process may have raised it
+        return type(self), (self.connectivity, self._seen)  # another process may have raised it
 
 
 def connectivity(tiers: Tiers, *, ties_connect: bool = False) -> Connectivity:
