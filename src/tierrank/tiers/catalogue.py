@@ -55,6 +55,8 @@ def read_catalogue(items: Any) -> Catalogue | None:
             "give each item once."
         )
     _refuse_missing(names)
+    if names == list(range(len(names))):
+        return catalogue_of(names)  # so that 0, 1, ... are the same catalogue, stated or not
     return Catalogue(len(names), tuple(names))
 
 
