@@ -370,6 +370,33 @@ def test_ties_keep_a_component_together_where_the_model_makes_use_of_them(run, t
     assert "2 items; 3 games" in ran.text
 
 
+LEFT = (["--exclude", "w"], ["--min-games", 2], ["--component", "largest"])
+
+
+@pytest.mark.parametrize("left", LEFT, ids=lambda left: left[0])
+@pytest.mark.parametrize("home", [[], ["--home"]], ids=["", "home"])
+def test_the_model_is_chosen_by_the_games_that_are_left(run, tmp_path, left, home):
+    """Whoever is left out takes the only tie along."""
+    path = tmp_path / "games.csv"
+    rows = ["x,y,x", "y,z,y", "z,x,z", "x,z,z", "y,x,y", "z,y,y"]
+    # A tie joins those who played it: it goes only with a component of its own.
+    last = ["w,x,w", "v,w,tie"] if "--component" in left else ["w,x,tie"]
+    path.write_text("\n".join(["a,b,winner", *rows, *last]) + "\n")
+    ran = run("aggregate", path, *left, *home)
+    assert ran.code == 0, ran.text
+    assert "left out" in ran.err
+    assert "are ties" not in ran.err
+    assert f"{'bradley-terry' if home else 'pl-partition'}: log-likelihood" in ran.out
+
+
+def test_ties_are_counted_among_the_games_that_are_left(run, tmp_path):
+    path = tmp_path / "games.csv"
+    path.write_text("a,b,winner\nx,y,x\nx,y,tie\ny,x,y\nw,x,tie\n")
+    ran = run("aggregate", path, "--exclude", "w")
+    assert ran.code == 0, ran.text
+    assert "1 of 3 games are ties. So the model is davidson" in ran.err
+
+
 def test_neutral_ground_has_no_home_advantage(run, games, tmp_path):
     rng = np.random.default_rng(0)
     lines = games.read_text().split()

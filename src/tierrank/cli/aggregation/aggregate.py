@@ -159,15 +159,15 @@ def aggregate(
     file = Path("standard input") if file == STDIN else file
     if data.read_as:
         noted(f"{file.name}: {data.read_as}.")
-    if model is None:
-        fitted = wanted(models.usual(data, home=home))
-    _look_at_games(fitted, data, file, chosen=model is None)
     data, left_out = reading.fewer(
         data, exclude=exclude or (), min_games=min_games, component=component,
-        ties_connect=models.ties_connect(fitted),
+        ties_connect=None if model is None else models.ties_connect(fitted),
     )  # fmt: skip
     if left_out:
         noted(left_out)
+    if model is None:  # by what is left: with somebody, all ties may have gone
+        fitted = wanted(models.usual(data, home=home))
+    _look_at_games(fitted, data, file, chosen=model is None)
     seconds = models.fit(fitted, data, file)
     with models.waiting("Computing intervals"):
         page, parameters = _page(

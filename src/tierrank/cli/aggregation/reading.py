@@ -87,7 +87,7 @@ def fewer(
     exclude: Sequence[str],
     min_games: float,
     component: Any,
-    ties_connect: bool,
+    ties_connect: bool | None,
 ) -> tuple[Rankings | Games, str]:
     """Leave items out, and say how much went with them: "" if nothing did."""
     if not exclude and not min_games and component == "all":
