@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -397,11 +398,18 @@ def test_games_are_called_games_where_they_do_not_determine_the_worths():
         ({"min_games": 9}, "nobody is left: of 2 items"),
         ({"exclude": ["b"]}, "nobody is left: of 2 items"),
         ({"exclude": ["x"]}, "no item 'x' to leave out"),
+        ({"exclude": "ab"}, r"items to leave out in a list, as in \['ab'\]"),
     ],
 )
 def test_what_leaves_nobody_or_makes_no_sense_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         leave_out(Rankings.from_rankings([["a", "b"]]), **options)
+
+
+@pytest.mark.parametrize("data", [[["a", "b"]], pd.DataFrame({"a": [1]}), None])
+def test_other_than_rankings_and_games_are_told_what_to_become(data):
+    with pytest.raises(ValueError, match=r"takes Rankings or Games.*from_rankings"):
+        leave_out(data, exclude=["a"])
 
 
 def test_the_largest_component_is_one_of_players_not_of_teams():

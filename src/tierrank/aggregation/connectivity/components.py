@@ -219,6 +219,11 @@ def leave_out(
     ...
     ValueError: nobody is left: of 3 items, ...
     """
+    if not isinstance(data, Rankings | Games):
+        raise ValueError(
+            f"leave_out takes Rankings or Games, not a {type(data).__name__}: make them of it with "
+            "Rankings.from_rankings, Games.from_rows, tierrank.data.read_rankings or read_games."
+        )
     if component not in ("all", "largest"):
         raise ValueError(f'component is "all" or "largest", not {component!r}.')
     if not min_games >= 0:
