@@ -381,6 +381,13 @@ def test_after_what_the_error_advises_the_fit_is_finite():
     assert leave_out(votes, exclude=["ann", "dee"]).items == ("bob", "cy")
 
 
+def test_what_is_left_of_numbered_items_goes_with_lists_of_the_same():
+    lists = Rankings.from_rankings([[0, 1, 2], [2, 1]])
+    games = Games.from_rows([(1, 2, 1), (0, 1, 0)]).to_rankings()
+    joined = Tiers.concat([lists.tiers, lists.without([]).tiers, games.tiers])
+    assert joined.to_rankings() == [[0, 1, 2], [2, 1]] * 2 + [[1, 2], [(0, 1)]]
+
+
 def test_games_are_called_games_where_they_do_not_determine_the_worths():
     games = Games.from_rows([("a", "b", 1), ("b", "c", 0)])
     with pytest.raises(Disconnected, match=r"^The games do not determine the worths of all 3"):
