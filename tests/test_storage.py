@@ -463,3 +463,14 @@ def test_pipes_and_what_links_lead_to_are_written_and_not_replaced(tmp_path):
     assert link.is_symlink()
     assert real.read_bytes() == b"new"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link.csv", "pipe", "real.csv"]
+
+
+def test_links_that_lead_to_each_other_are_an_error_of_the_disk_that_names_the_path(tmp_path):
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.symlink_to(two)
+    two.symlink_to(one)
+    with pytest.raises(OSError, match="symbolic links") as caught:
+        storage.replace_file(one, b"new")
+    assert caught.value.filename == str(one)
+    assert sorted(tmp_path.iterdir()) == [one, two]
+    assert one.is_symlink()

@@ -13,6 +13,7 @@ Windows, and between machines that share a folder, only one process may write at
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -206,7 +207,9 @@ def writing_beside(path: Path) -> Iterator[IO[bytes]]:
             with path.open("wb") as file:
                 yield file
             return
-        target = path.resolve()
+        target = Path(os.path.realpath(path))
+        if target.is_symlink():  # links that lead to each other
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
         with _part(target) as part:
             with _synced(part) as file:
                 yield file

@@ -363,6 +363,9 @@ def test_why_there_is_no_estimate_comes_back_from_another_process(copied):
         tr.RankAggregator().fit([["a", "b"]])
     assert str(copied(apart.value)) == str(apart.value)
     assert copied(apart.value).connectivity.n_components == 2
+    with pytest.raises(Disconnected, match="The games do not") as games:
+        tr.PairedTies().fit([("a", "b", 1), ("b", "c", 0)])
+    assert str(copied(games.value)) == str(games.value)
     with pytest.raises(Unidentified) as open_:
         tr.FeatureAggregator().fit([["a", "b"]], {"a": [1.0], "b": [1.0]})
     assert str(copied(open_.value)) == str(open_.value)

@@ -1,6 +1,7 @@
 """`tierrank aggregate`: from a file to a ranking with intervals, and what it refuses."""
 
 import csv
+import gzip
 import io
 import json
 import shlex
@@ -314,7 +315,24 @@ def test_wide_tables_and_paired_ranks_are_read_and_what_was_taken_is_said(run, t
     assert "3 items; 4 lists" in ran.text
 
 
-@pytest.mark.parametrize("name", ["votes.csv", "votes.tsv", "votes.jsonl", "votes.toi"])
+def test_commands_to_copy_have_the_items_and_the_separator_that_were_given(run, tmp_path):
+    path = tmp_path / "races.csv"
+    path.write_text(RACES.replace(",", ";"))
+
+    def command(*given):
+        ran = run("aggregate", path, "--separator", ";", *given)
+        assert ran.code == 1
+        return shlex.split(ran.err.splitlines()[1].partition("   #")[0])[1:]
+
+    again = run(*command())
+    assert again.code == 0, again.text
+    items = ["--item", "driverId", "--item", "race"]
+    assert command(*items)[2:] == ["--kind", "wide", *items, "--separator", ";"]
+
+
+@pytest.mark.parametrize(
+    "name", ["votes.csv", "votes.tsv.xz", "votes.jsonl.bz2", "votes.toi", "votes.toi.gz"]
+)
 def test_standard_input_is_read_in_any_format_of_text(run, rankings, tmp_path, name):
     write_rankings(rankings, tmp_path / name)
     expected = run("aggregate", tmp_path / name, "--csv", "-")
@@ -332,6 +350,24 @@ def test_standard_input_has_no_other_name_in_what_is_said(run):
     assert "standard input, line 1" in given.text
     asked = run("aggregate", "-", input=RACES.encode())
     assert "tierrank aggregate - --list season --list race" in asked.text
+    damaged = run("aggregate", "-", input=gzip.compress(RACES.encode())[:30])
+    assert damaged.code == 1
+    assert damaged.text.startswith("Error: standard input: cannot be decompressed")
+
+
+@pytest.mark.filterwarnings("default")  # which the command shows as a note
+def test_what_is_assumed_of_a_preflib_file_is_noted_by_its_name_or_refused(run, tmp_path):
+    names = "".join(f"# ALTERNATIVE NAME {number}: {name}\n" for number, name in enumerate("abc"))
+    text = f"# DATA TYPE: toc\n{names}3: {{0,1}},2\n2: 2,{{1,0}}\n1: 1,2,0\n"
+    path = tmp_path / "votes.toc"
+    path.write_text(text)
+    for file, name in (path, path), ("-", "standard input"):
+        ran = run("aggregate", file, input=text)
+        assert ran.code == 0, ran.text
+        assert f"Note: {name}: line 2: ALTERNATIVE NAME is counted from 0" in ran.err
+        refused = run("aggregate", file, "--strict", input=text)
+        assert refused.code == 1
+        assert f"Error: {name}, line 2: ALTERNATIVE NAME 0" in refused.err
 
 
 # -- leaving items out ----------------------------------------------------------------------------
@@ -368,6 +404,33 @@ def test_ties_keep_a_component_together_where_the_model_makes_use_of_them(run, t
     ran = run("aggregate", path, "--component", "largest", "--model", "pl-partition")
     assert "1 of 3 items are left out, and with them 1 of 4 games: 3." in ran.err
     assert "2 items; 3 games" in ran.text
+
+
+LEFT = (["--exclude", "w"], ["--min-games", 2], ["--component", "largest"])
+
+
+@pytest.mark.parametrize("left", LEFT, ids=lambda left: left[0])
+@pytest.mark.parametrize("home", [[], ["--home"]], ids=["", "home"])
+def test_the_model_is_chosen_by_the_games_that_are_left(run, tmp_path, left, home):
+    """Whoever is left out takes the only tie along."""
+    path = tmp_path / "games.csv"
+    rows = ["x,y,x", "y,z,y", "z,x,z", "x,z,z", "y,x,y", "z,y,y"]
+    # A tie joins those who played it: it goes only with a component of its own.
+    last = ["w,x,w", "v,w,tie"] if "--component" in left else ["w,x,tie"]
+    path.write_text("\n".join(["a,b,winner", *rows, *last]) + "\n")
+    ran = run("aggregate", path, *left, *home)
+    assert ran.code == 0, ran.text
+    assert "left out" in ran.err
+    assert "are ties" not in ran.err
+    assert f"{'bradley-terry' if home else 'pl-partition'}: log-likelihood" in ran.out
+
+
+def test_ties_are_counted_among_the_games_that_are_left(run, tmp_path):
+    path = tmp_path / "games.csv"
+    path.write_text("a,b,winner\nx,y,x\nx,y,tie\ny,x,y\nw,x,tie\n")
+    ran = run("aggregate", path, "--exclude", "w")
+    assert ran.code == 0, ran.text
+    assert "1 of 3 games are ties. So the model is davidson" in ran.err
 
 
 def test_neutral_ground_has_no_home_advantage(run, games, tmp_path):

@@ -1,8 +1,11 @@
 """What `tierrank aggregate` refuses: with the file, the line, and the option that helps."""
 
+import gzip
+
 import pytest
 
 from tierrank.cli.aggregation.wording import spelled
+from tierrank.data import files
 
 
 def test_what_is_not_connected_is_explained_with_the_options_of_the_command(run, tmp_path):
@@ -130,6 +133,17 @@ def test_wrong_options_are_explained_before_anything_is_read(
     ran = run("aggregate", tmp_path / "unreadable.csv", *arguments)
     assert ran.code == code
     assert message in ran.text
+
+
+def test_a_file_that_expands_too_far_is_refused_with_what_a_command_can_do(
+    run, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(files, "ALWAYS_ALLOWED", 1 << 10)
+    path = tmp_path / "votes.jsonl.gz"
+    path.write_bytes(gzip.compress(b'["a", "b"]\n' + b"\n" * (1 << 20)))
+    ran = run("aggregate", path)
+    assert ran.code == 1
+    assert ran.err.endswith("If it is to be trusted, unpack it first.\n")
 
 
 def test_messages_of_the_library_get_the_words_of_the_command():

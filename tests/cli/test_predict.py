@@ -1,6 +1,7 @@
 """`tierrank predict`: scores, as they are and as a table."""
 
 import csv
+import gzip
 
 import numpy as np
 import pandas as pd
@@ -188,6 +189,10 @@ def test_standard_input_is_scored_as_a_file_is(
     piped = run("predict", model, "-", input=file.read_bytes())
     assert piped.code == 0
     assert piped.out == run("predict", model, file).out
+    if suffix != "parquet":  # which is compressed as it is
+        packed = run("predict", model, "-", input=gzip.compress(file.read_bytes()))
+        assert packed.code == 0, packed.text
+        assert packed.out == piped.out
 
 
 @pytest.mark.parametrize("content", [b"", b"1 qid:1 1:x\n", b"a,b\n1,2\n", b"bad qid:1 1:1\n"])

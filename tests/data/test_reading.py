@@ -189,7 +189,7 @@ def test_ordinary_files_may_expand_as_ordinary_files_do(tmp_path):
     assert len(data.read(path)) == 1
 
 
-@pytest.mark.parametrize("times", [0, -1, float("nan")])
+@pytest.mark.parametrize("times", [0, -1, float("nan"), "x", "500", [2]])
 def test_a_limit_that_allows_nothing_is_refused(tmp_path, times):
     (tmp_path / "a.txt").write_text("1 qid:1 1:1\n")
     with pytest.raises(ValueError, match="max_expansion is a number of times"):

@@ -226,3 +226,20 @@ def test_all_other_names_come_in_the_order_in_which_they_appear(rankings):
 
 def test_a_stated_catalogue_keeps_its_order():
     assert Tiers.from_rankings([[0, 1]], items=[1, 0]).names == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "items", [3, range(3), [0, 1, 2], (0, 1, 2), np.arange(3), list(np.arange(3))]
+)
+def test_the_integers_from_0_on_are_the_same_catalogue_stated_or_not(items):
+    stated = Tiers.from_rankings([[2, 1, 0]], items=items)
+    assert stated.names is None
+    joined = Tiers.concat([Tiers.from_rankings([[0, 1, 2]]), stated])
+    assert joined.to_rankings() == [[0, 1, 2], [2, 1, 0]]
+
+
+@pytest.mark.parametrize("items", [[False, True], [0.0, 1.0], ["0", "1"], [1, 2], []])
+def test_stated_names_of_another_kind_stay_names(items):
+    names = Tiers.from_rankings([list(items)] if items else [], items=items).names
+    assert names == tuple(items)
+    assert list(map(type, names)) == list(map(type, items))

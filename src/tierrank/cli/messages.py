@@ -26,6 +26,7 @@ _SPELLED = {
     r"\bdrop=\[('[^']*')\]": r"--drop \1",
     r"\bname the column in drop\b": "leave the column out by --drop",
     r"\(for (label|query|drop)\)": r"(for --\1)",
+    r", or pass a larger max_expansion= to the reader": "",
 }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,7 @@ Missing = Annotated[
 Separator = Annotated[
     str | None,
     typer.Option(metavar="CHARACTER", rich_help_panel=_DATA, show_default="as the name says",
-                 help="What stands between two cells of a CSV file."),
+                 help="What stands between two cells of a CSV file, as in ';'."),
 ]  # fmt: skip
 ZeroBased = Annotated[
     bool,
@@ -122,32 +123,55 @@ def named(file: Path) -> str:
     return "standard input" if file == STDIN else str(file)
 
 
-def rows_suffix(start: bytes) -> str:
-    """How the name of a file of rows or scores would end, by how it begins; LETOR's: not at all."""
+def suffix_of(start: bytes, lists: bool = False) -> str:
+    """How the name of a file would end, by how it begins; LETOR's, scores' and PrefLib's: "".
+
+    `lists` is whether it has lists or games, and no rows or scores.
+    """
     if start.startswith(b"PAR1"):
         return ".parquet"
     lines = start.removeprefix(b"\xef\xbb\xbf").splitlines()
-    line = next((each for each in lines if each.strip() and not each.startswith(b"#")), b"")
-    try:
-        float(line.split()[0] if line else 0)
+    filled = (each.lstrip(b" ") for each in lines if each.strip())
+    line = next((each for each in filled if lists or not each.startswith(b"#")), b"")
+    if lists and line.startswith((b"[", b"{")):
+        return ".jsonl"
+    if line.startswith(b"#") if lists else _is_row_or_score(line):
         return ""
-    except ValueError:
-        if b"qid:" in line:
-            return ""
     return ".tsv" if b"\t" in line and b"," not in line else ".csv"
 
 
+def _is_row_or_score(line: bytes) -> bool:
+    """Whether it is LETOR's, or one number; so is nothing."""
+    try:
+        float(line.split()[0] if line else 0)
+        return True
+    except ValueError:
+        return b"qid:" in line
+
+
 @contextmanager
-def on_disk(file: Path, suffix: Callable[[bytes], str] = rows_suffix) -> Iterator[Path]:
-    """The path to read from; standard input (-) is kept in a file for so long."""
+def on_disk(file: Path, lists: bool = False) -> Iterator[Path]:
+    """The path to read from; standard input (-) is kept in a file for so long.
+
+    Its name ends as it begins (`suffix_of`), and messages call it standard input.
+    """
     if file != STDIN:
         yield file
         return
+    from tierrank.data.files import beginning
+
     content = sys.stdin.buffer.read()
-    with TemporaryDirectory() as folder:
-        path = Path(folder, f"standard input{suffix(content[:4096])}")
+    start, packed = beginning(content)
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        path = Path(folder, f"standard input{suffix_of(start, lists)}{packed}")
         path.write_bytes(content)
+
+        def called(message: Warning | str) -> str:
+            return str(message).replace(str(path), "standard input")
+
+        show = warnings.showwarning
+        warnings.showwarning = lambda message, *rest: show(called(message), *rest)
         try:
             yield path
         except ValueError as error:
-            raise ValueError(str(error).replace(str(path), "standard input")) from None
+            raise ValueError(called(str(error))) from None

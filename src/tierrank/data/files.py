@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial, wraps
+from numbers import Real
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
@@ -34,7 +36,9 @@ _OPEN: dict[str, Callable[[IO[bytes]], IO[bytes]]] = {
     ".xz": cast(Callable[[IO[bytes]], IO[bytes]], lzma.open),
     ".bz2": cast(Callable[[IO[bytes]], IO[bytes]], bz2.open),
 }
+_DAMAGED = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
 _BLOCK = 1 << 24  # bytes that are expanded at once
+_START = 4096  # bytes that tell what a file is
 _max_expansion = ContextVar("max_expansion", default=MAX_EXPANSION)
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
 
@@ -91,7 +95,7 @@ def expands(reader: Callable[P, R]) -> Callable[P, R]:
         times: Any = options.get("max_expansion")
         if times is None:
             return reader(*arguments, **options)
-        if not times > 0:  # NaN neither
+        if not (isinstance(times, Real) and float(times) > 0):  # NaN neither
             raise ValueError(f"max_expansion is a number of times, above 0, not {times!r}.")
         token = _max_expansion.set(float(times))
         try:
@@ -117,6 +121,20 @@ def check_expansion(
         )
 
 
+def beginning(content: bytes) -> tuple[bytes, str]:
+    """How the text of a file begins, expanded, and the suffix that its compression has, or ""."""
+    suffix = _compression(content)
+    if not suffix:
+        return content[:_START], ""
+    with suppress(*_DAMAGED), _OPEN[suffix](io.BytesIO(content)) as file:
+        return file.read(_START), suffix
+    return b"", suffix
+
+
+def _compression(content: bytes) -> str:
+    return next((kind for magic, kind in _MAGIC.items() if content.startswith(magic)), "")
+
+
 def read_bytes(path: Path, error_class: type[DataFileError] = DataFileError) -> bytes:
     """All of a file, decompressed if its name ends in .gz, .xz or .bz2."""
     suffix = path.suffix.lower()
@@ -124,9 +142,8 @@ def read_bytes(path: Path, error_class: type[DataFileError] = DataFileError) -> 
         with path.open("rb") as packed:
             return _expanded(packed, path, suffix, error_class)
     raw = path.read_bytes()
-    for magic, kind in _MAGIC.items():
-        if raw.startswith(magic):
-            raise error_class(path, 1, f"is compressed: give its name the suffix {kind}.")
+    if kind := _compression(raw):
+        raise error_class(path, 1, f"is compressed: give its name the suffix {kind}.")
     return raw
 
 
@@ -143,7 +160,7 @@ def _expanded(
                 check_expansion(path, size, error_class)
     except DataFileError:
         raise
-    except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+    except _DAMAGED as error:
         raise error_class(
             path,
             None,

@@ -55,7 +55,14 @@ def read_catalogue(items: Any) -> Catalogue | None:
             "give each item once."
         )
     _refuse_missing(names)
-    return Catalogue(len(names), tuple(names))
+    return Catalogue(len(names), None if are_numbers(names) else tuple(names))
+
+
+def are_numbers(names: Sequence[Any]) -> bool:
+    """Whether names are just 0, 1, ... in order: these are no names, so that all say the same."""
+    return len(names) > 0 and all(
+        _is_number(name, len(names)) and name == number for number, name in enumerate(names)
+    )
 
 
 def catalogue_of(known: Iterable[Any]) -> Catalogue:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tierrank.tiers.arrays import AnyArray, Parts, outside_graphs
+from tierrank.tiers.catalogue import are_numbers
 from tierrank.tiers.convert import labels_of, rankings_of
 from tierrank.tiers.display import describe
 from tierrank.tiers.labels import parts_from_labels
@@ -87,6 +88,8 @@ class Tiers:
             keys = self.keys.copy()
             keys.flags.writeable = False
             object.__setattr__(self, "keys", keys)
+        if self.names is not None and are_numbers(self.names):
+            object.__setattr__(self, "names", None)
 
     @classmethod
     @outside_graphs

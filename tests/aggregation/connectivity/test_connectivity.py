@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -380,6 +381,13 @@ def test_after_what_the_error_advises_the_fit_is_finite():
     assert leave_out(votes, exclude=["ann", "dee"]).items == ("bob", "cy")
 
 
+def test_what_is_left_of_numbered_items_goes_with_lists_of_the_same():
+    lists = Rankings.from_rankings([[0, 1, 2], [2, 1]])
+    games = Games.from_rows([(1, 2, 1), (0, 1, 0)]).to_rankings()
+    joined = Tiers.concat([lists.tiers, lists.without([]).tiers, games.tiers])
+    assert joined.to_rankings() == [[0, 1, 2], [2, 1]] * 2 + [[1, 2], [(0, 1)]]
+
+
 def test_games_are_called_games_where_they_do_not_determine_the_worths():
     games = Games.from_rows([("a", "b", 1), ("b", "c", 0)])
     with pytest.raises(Disconnected, match=r"^The games do not determine the worths of all 3"):
@@ -397,11 +405,18 @@ def test_games_are_called_games_where_they_do_not_determine_the_worths():
         ({"min_games": 9}, "nobody is left: of 2 items"),
         ({"exclude": ["b"]}, "nobody is left: of 2 items"),
         ({"exclude": ["x"]}, "no item 'x' to leave out"),
+        ({"exclude": "ab"}, r"items to leave out in a list, as in \['ab'\]"),
     ],
 )
 def test_what_leaves_nobody_or_makes_no_sense_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         leave_out(Rankings.from_rankings([["a", "b"]]), **options)
+
+
+@pytest.mark.parametrize("data", [[["a", "b"]], pd.DataFrame({"a": [1]}), None])
+def test_other_than_rankings_and_games_are_told_what_to_become(data):
+    with pytest.raises(ValueError, match=r"takes Rankings or Games.*from_rankings"):
+        leave_out(data, exclude=["a"])
 
 
 def test_the_largest_component_is_one_of_players_not_of_teams():

@@ -116,7 +116,7 @@ def test_without_some_items_the_rest_of_each_list_stays(data):
 
 def test_of_lists_with_a_rest_those_stay_that_still_name_an_item():
     votes = Rankings.from_rankings([["a"], ["b", "a"], ["d"]], items=list("abcd"), rest="last")
-    left = votes.without("d")
+    left = votes.without(["d"])
     assert (left.tiers.rest, left.items) == (True, ("a", "b", "c"))
     assert left.tiers.to_rankings() == [["a"], ["b", "a"]]
 

@@ -118,9 +118,10 @@ class Disconnected(ValueError):
     def __init__(self, found: Connectivity, seen: str = "lists") -> None:
         super().__init__(found.explain(seen=seen))
         self.connectivity = found
+        self._seen = seen
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.connectivity,)  # another process may have raised it
+        return type(self), (self.connectivity, self._seen)  # another process may have raised it
 
 
 def connectivity(tiers: Tiers, *, ties_connect: bool = False) -> Connectivity:
@@ -218,6 +219,11 @@ def leave_out(
     ...
     ValueError: nobody is left: of 3 items, ...
     """
+    if not isinstance(data, Rankings | Games):
+        raise ValueError(
+            f"leave_out takes Rankings or Games, not a {type(data).__name__}: make them of it with "
+            "Rankings.from_rankings, Games.from_rows, tierrank.data.read_rankings or read_games."
+        )
     if component not in ("all", "largest"):
         raise ValueError(f'component is "all" or "largest", not {component!r}.')
     if not min_games >= 0:

@@ -14,7 +14,7 @@ from tierrank.cli.aggregation.places import Places, said, write
 from tierrank.cli.aggregation.wording import in_words, noted, spelled
 from tierrank.cli.app import app
 from tierrank.cli.messages import stdout
-from tierrank.cli.options import STDIN, RawCsv, Seed, Threads, use_threads
+from tierrank.cli.options import RawCsv, Seed, Separator, Threads, named, use_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,12 +97,13 @@ def aggregate(
     threads: Threads = None,
     format: options.Format = "auto",
     kind: options.Kind = None,
+    strict: options.Strict = False,
     exclude: options.Exclude = None,
     min_games: options.MinGames = 0,
     component: options.Component = "all",
     weight: options.Weight = None,
     rest: options.Rest = None,
-    separator: options.Separator = None,
+    separator: Separator = None,
     list_column: options.List = None,
     item: options.Item = None,
     rank: options.Rank = None,
@@ -155,19 +156,21 @@ def aggregate(
         weight=weight, separator=separator,
     )  # fmt: skip
     with models.waiting(f"Reading {file}"):
-        data = reading.read(file, format=format, kind=kind, rest=rest, columns=columns)
-    file = Path("standard input") if file == STDIN else file
+        data = reading.read(
+            file, format=format, kind=kind, strict=strict, rest=rest, columns=columns
+        )
+    file = Path(named(file))
     if data.read_as:
         noted(f"{file.name}: {data.read_as}.")
-    if model is None:
-        fitted = wanted(models.usual(data, home=home))
-    _look_at_games(fitted, data, file, chosen=model is None)
     data, left_out = reading.fewer(
         data, exclude=exclude or (), min_games=min_games, component=component,
-        ties_connect=models.ties_connect(fitted),
+        ties_connect=None if model is None else models.ties_connect(fitted),
     )  # fmt: skip
     if left_out:
         noted(left_out)
+    if model is None:  # by what is left: with somebody, all ties may have gone
+        fitted = wanted(models.usual(data, home=home))
+    _look_at_games(fitted, data, file, chosen=model is None)
     seconds = models.fit(fitted, data, file)
     with models.waiting("Computing intervals"):
         page, parameters = _page(

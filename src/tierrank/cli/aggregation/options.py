@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-_FILE = "The file"
+_FILE = "Data"
 _ITEMS = "Tables with a row an item of a list"
 _GAMES = "Tables with a row a game of two sides"
 _MODEL = "Model"
@@ -31,6 +31,12 @@ Kind = Annotated[
                  "paired-ranks (two items of a list, each with its rank), wide (a ranking, with a "
                  "column an item and its rank in the cell) or orders (a ranking, with an item in "
                  "each cell, best first)."),
+]  # fmt: skip
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", rich_help_panel=_FILE,
+                 help="Refuse a PrefLib file that is otherwise read with a note of what was "
+                 "assumed."),
 ]  # fmt: skip
 Exclude = Annotated[
     list[str] | None,
@@ -57,11 +63,6 @@ Rest = Annotated[
 Weight = Annotated[
     str | None, _column(_FILE, "How often a list or a game was seen.", "weight, if there")
 ]
-Separator = Annotated[
-    str | None,
-    typer.Option(metavar="CHARACTER", rich_help_panel=_FILE, show_default="by the name",
-                 help="What stands between the cells of a CSV file, as in ';'."),
-]  # fmt: skip
 
 List = Annotated[
     list[str] | None,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,13 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def read(
-    file: Path, *, format: Any, kind: Any, rest: str | None, columns: Mapping[str, Any]
+    file: Path,
+    *,
+    format: Any,
+    kind: Any,
+    strict: bool,
+    rest: str | None,
+    columns: Mapping[str, Any],
 ) -> Rankings | Games:
     """Read a file; games stay games, since who is named first may matter.
 
@@ -31,21 +36,24 @@ def read(
     ----------
     file
         or - for standard input
-    format, kind, columns
+    format, kind, strict, columns
         as for `tierrank.data.read_rankings`
     rest
         "absent", "last", or None: as the file says
     """
     from tierrank.data import DataFileError, Games, UnclearTable
+    from tierrank.data.files import without_compression
     from tierrank.data.rankings.reading import read_lists_or_games
 
     if rest not in (None, "absent", "last"):
         raise ValueError(f"--rest is absent or last, not {rest!r}.")
-    with _on_disk(file, format) as (path, known):
+    with on_disk(file, lists=True) as path:
+        if file == STDIN and format == "auto":
+            format = without_compression(path).suffix[1:] or "preflib"
         try:
-            found = read_lists_or_games(path, format=known, kind=kind, **columns)
+            found = read_lists_or_games(path, format=format, kind=kind, strict=strict, **columns)
         except UnclearTable as error:
-            raise ValueError(_as_commands(error, file)) from None
+            raise ValueError(_as_commands(error, file, columns)) from None
         except DataFileError as error:
             said = str(error).replace("the format when you read", "--format")
             raise ValueError(said) from None
@@ -87,7 +95,7 @@ def fewer(
     exclude: Sequence[str],
     min_games: float,
     component: Any,
-    ties_connect: bool,
+    ties_connect: bool | None,
 ) -> tuple[Rankings | Games, str]:
     """Leave items out, and say how much went with them: "" if nothing did."""
     if not exclude and not min_games and component == "all":
@@ -114,31 +122,7 @@ def fewer(
     )
 
 
-@contextmanager
-def _on_disk(file: Path, format: Any) -> Iterator[tuple[Path, Any]]:
-    """The path to read from, and the format; standard input is kept in a file for so long."""
-    if file != STDIN:
-        yield file, format
-        return
-    with on_disk(file, lambda _: "") as path:
-        yield path, _format_of(path) if format == "auto" else format
-
-
-def _format_of(path: Path) -> str:
-    """How a text is written, by how it begins."""
-    with path.open("rb") as file:
-        start = file.read(4096).lstrip(b"\xef\xbb\xbf \r\n")
-    if start.startswith(b"PAR1"):
-        return "parquet"
-    if start[:1] in (b"[", b"{"):
-        return "jsonl"
-    header = start.partition(b"\n")[0]
-    if header.startswith(b"#"):
-        return "preflib"
-    return "tsv" if b"\t" in header and b"," not in header else "csv"
-
-
-def _as_commands(error: UnclearTable, file: Path) -> str:
+def _as_commands(error: UnclearTable, file: Path, named: Mapping[str, Any]) -> str:
     """What a table may be, as commands to copy."""
     from tierrank.data.rankings.detection import KINDS
 
@@ -147,7 +131,7 @@ def _as_commands(error: UnclearTable, file: Path) -> str:
         words = ["tierrank", "aggregate", str(file)]
         if way.needs_kind:
             words += ["--kind", way.kind]
-        for part, value in way.columns.items():
+        for part, value in {**way.columns, "separator": named.get("separator")}.items():
             if value:
                 values = (value,) if isinstance(value, str) else value
                 spelt = _SPELT.get(part, (f"--{part.replace('_', '-')}",))

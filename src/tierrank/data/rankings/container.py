@@ -173,6 +173,8 @@ def left_over(
     names: tuple[Any, ...], items: Iterable[Any]
 ) -> tuple[npt.NDArray[np.bool_], IntArray]:
     """[items] who stays when some are left out, and what number each has then."""
+    if isinstance(items, str | bytes):
+        raise ValueError(f"give the items to leave out in a list, as in [{items!r}].")
     number = {name: i for i, name in enumerate(names)}
     stays = np.ones(len(names), dtype=bool)
     for item in items:
