@@ -1,0 +1,15 @@
+// Compiled once for every set of instructions, into a namespace of its own.
+#include "kernels.hpp"
+
+#include "lists.hpp"
+
+namespace tierrank::TIERRANK_SET {
+
+template <class T> constexpr KernelsFor<T> made{&log_prob<T>};
+
+#define TIERRANK_NAME_OF(set) #set
+#define TIERRANK_NAME(set) TIERRANK_NAME_OF(set)
+extern const Kernels kernels;
+const Kernels kernels{TIERRANK_NAME(TIERRANK_SET), made<float>, made<double>};
+
+} // namespace tierrank::TIERRANK_SET

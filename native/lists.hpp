@@ -1,0 +1,435 @@
+// The likelihood of lists of tiers and its gradient: ragged, without padding.
+//
+// A list is worked through from below: the worth of its last tier, then of each tier above it, in
+// one unit, e^(w − top) with the list's best score as top. Each upper tier's term is an integral
+// (integral.hpp) or a sum over subsets (few.hpp). With pull_m = Σ_a ∂/∂d_a, an item below tiers
+// 1 … m has
+//
+//     ∂ log P/∂w = −e^(w − top) · owed,    owed = Σ_m pull_m / (worth below tier m).
+//
+// A list whose upper scores reach further down than e^−RANGE of its top cannot be held in one unit:
+// there, log-sum-exps are kept as pairs (maximum, log of the sum relative to it) in double.
+#pragma once
+
+#include <memory>
+
+#include "few.hpp"
+#include "integral.hpp"
+#include "kernels.hpp"
+#include "threads.hpp"
+
+namespace tierrank::TIERRANK_SET {
+
+constexpr double RANGE = 80.0;
+constexpr double CLAMP = 60.0; // beyond ±CLAMP an item is as good as infinitely weak or strong
+constexpr double NOTHING = -std::numeric_limits<double>::infinity();
+
+constexpr std::int64_t CHUNK = 4096;              // rows that are worked on together
+constexpr std::int64_t SEGMENT = 1 << 16;         // rows of a long list that one thread takes
+constexpr std::int64_t LONG_LIST = 2 * SEGMENT;
+
+// Passes over the rows of a list ------------------------------------------------------------------
+
+template <class T> TIERRANK_INLINE Vec<T> load_some(const T *from, std::int64_t count, T fill) {
+    if (count >= LANES) return Vec<T>::load(from);
+    Vec<T> v(fill);
+    for (int k = 0; k < count; ++k) v.set(k, from[k]);
+    return v;
+}
+template <class T> TIERRANK_INLINE void store_some(Vec<T> v, T *to, std::int64_t count) {
+    if (count >= LANES) return v.store(to);
+    for (int k = 0; k < count; ++k) to[k] = v[k];
+}
+
+// the largest score; NaN if one is not finite
+template <class T> TIERRANK_INLINE T largest_score(const T *w, std::int64_t n) {
+    using V = Vec<T>;
+    V most(w[0]), doubt(T(0));
+    for (std::int64_t i = 0; i < n; i += LANES) {
+        const V x = load_some(w + i, n - i, w[0]);
+        most = max(most, x);
+        doubt += x - x; // NaN from then on
+    }
+    const T nan_or_0 = sum(doubt);
+    return nan_or_0 == T(0) ? largest(most) : std::numeric_limits<T>::quiet_NaN();
+}
+
+// e^(w − top). In float, the digits that the difference loses are brought back to first order.
+TIERRANK_INLINE Vec<double> relative(Vec<double> w, Vec<double> top) { return exp(w - top); }
+TIERRANK_INLINE Vec<float> relative(Vec<float> w, Vec<float> top) {
+    const Vec<float> t = w - top, back = t - w;
+    const Vec<float> lost = (w - (t - back)) - (back + top), e = exp(t);
+    return fma(e, lost, e);
+}
+template <class T> TIERRANK_INLINE void exponentials(const T *w, std::int64_t n, T top, T *e) {
+    for (std::int64_t i = 0; i < n; i += LANES)
+        store_some(relative(load_some(w + i, n - i, top), Vec<T>(top)), e + i, n - i);
+}
+template <class T> TIERRANK_INLINE double total(const T *e, std::int64_t n) {
+    Vec<double> all(0.0);
+    for (std::int64_t i = 0; i < n; i += LANES) all += wide(load_some(e + i, n - i, T(0)));
+    return sum(all);
+}
+template <class T> TIERRANK_INLINE void multiply(T *e, std::int64_t n, T factor) {
+    for (std::int64_t i = 0; i < n; i += LANES)
+        store_some(load_some(e + i, n - i, T(0)) * Vec<T>(factor), e + i, n - i);
+}
+
+// The same over a long list, shared between threads; parts are put together in their order, so
+// that the number of threads changes nothing.
+template <class F> TIERRANK_INLINE void by_segments(std::int64_t n, int threads, F work) {
+    const std::int64_t count = (n + SEGMENT - 1) / SEGMENT;
+    parallel(count, threads, [&](std::int64_t s) {
+        work(s, s * SEGMENT, std::min(SEGMENT, n - s * SEGMENT));
+    });
+}
+
+// A chunk of lists --------------------------------------------------------------------------------
+
+template <class T> class Worker {
+  public:
+    // lists lo … hi − 1, all of them by this thread; only a single long list asks for others
+    void run(const Lists<T> &p, std::int64_t lo, std::int64_t hi, int threads) {
+        for (std::int64_t i = lo; i < hi;) {
+            std::int64_t last = i, rows = 0;
+            while (last < hi && (last == i || rows + p.rows(last) <= CHUNK)) rows += p.rows(last++);
+            chunk(p, i, last, threads);
+            i = last;
+        }
+        // what one long list needed is not kept for good
+        if (worth.capacity() > 64 * CHUNK) *this = Worker();
+    }
+
+  private:
+    using V = Vec<T>;
+    using W = Vec<double>;
+
+    // items of the upper tiers, tier by tier, each padded: worth, score, slope
+    std::vector<T> worth, score, slope, own_exponentials;
+    std::vector<std::int64_t> begin;                    // [tiers] where they start
+    std::vector<double> below, value, pull, tier_worth; // [tiers]; below: worth of what is below
+    std::vector<T> tops;                                // [lists]
+    std::vector<double> bottoms;                        // [lists] worth of the bottom
+    std::vector<char> done;                             // [lists]
+    Integral<T> integral;
+
+    struct Batch { // tiers of one size that wait until there are eight of them
+        int count = 0;
+        std::int64_t tier[LANES];
+    } batches[FEW + 1];
+
+    void chunk(const Lists<T> &p, std::int64_t lo, std::int64_t hi, int threads) {
+        const std::int64_t first = p.list_offsets[lo], tiers = p.list_offsets[hi] - first;
+        begin.resize(tiers), below.resize(tiers), value.resize(tiers), pull.resize(tiers);
+        tier_worth.resize(tiers);
+        tops.resize(hi - lo), bottoms.resize(hi - lo), done.assign(hi - lo, 0);
+        std::int64_t room = 0;
+        for (std::int64_t j = 0; j < tiers; ++j) {
+            begin[j] = room;
+            room += padded(p.tier_offsets[first + j + 1] - p.tier_offsets[first + j]);
+        }
+        worth.resize(room), score.resize(room), slope.resize(room);
+        T *e = p.gradient;
+        if (!e) {
+            own_exponentials.resize(p.row_offsets[hi] - p.row_offsets[lo]);
+            e = own_exponentials.data() - p.row_offsets[lo];
+        }
+        for (std::int64_t i = lo; i < hi; ++i) {
+            if (!climb(p, i, first, e, tops[i - lo], bottoms[i - lo], threads)) {
+                done[i - lo] = 1;
+                continue;
+            }
+            for (std::int64_t j = p.list_offsets[i] - first; j < p.list_offsets[i + 1] - first; ++j)
+                term(p, first, j, double(tops[i - lo]));
+        }
+        for (int n = 1; n <= FEW; ++n) flush(p, first, n);
+        for (std::int64_t i = lo; i < hi; ++i)
+            if (!done[i - lo]) descend(p, i, first, e, bottoms[i - lo], threads);
+    }
+
+    // Worths below every upper tier of a list; false if that is settled already: there is nothing
+    // to do, a score is not finite, or one unit cannot hold it.
+    bool climb(const Lists<T> &p, std::int64_t i, std::int64_t first, T *e, T &top, double &bottom,
+               int threads) {
+        const std::int64_t start = p.row_offsets[i], n = p.rows(i);
+        const bool is_long = n > LONG_LIST;
+        p.log_prob[i] = 0.0;
+        if (p.gradient) p.bottom_gradient[i] = 0.0;
+        if (n == 0) return false;
+        const T *w = p.scores + start;
+        if (is_long) {
+            std::vector<T> parts((n + SEGMENT - 1) / SEGMENT);
+            by_segments(n, threads, [&](std::int64_t s, std::int64_t at, std::int64_t count) {
+                parts[s] = largest_score(w + at, count);
+            });
+            top = largest_score(parts.data(), std::int64_t(parts.size()));
+        } else {
+            top = largest_score(w, n);
+        }
+        if (!(top - top == T(0))) {
+            p.log_prob[i] = std::numeric_limits<double>::quiet_NaN();
+            return false;
+        }
+        if (is_long)
+            by_segments(n, threads, [&](std::int64_t, std::int64_t at, std::int64_t count) {
+                exponentials(w + at, count, top, e + start + at);
+            });
+        else
+            exponentials(w, n, top, e + start);
+
+        // gather the upper tiers, and take them out of the rows
+        T lowest = top;
+        for (std::int64_t j = p.list_offsets[i]; j < p.list_offsets[i + 1]; ++j) {
+            const std::int64_t at = begin[j - first], from = p.tier_offsets[j];
+            const std::int64_t size = p.tier_offsets[j + 1] - from, end = padded(size);
+            double all = 0.0;
+            for (std::int64_t a = 0; a < size; ++a) {
+                const std::int64_t row = p.order[from + a];
+                const T x = e[row];
+                worth[at + a] = x;
+                score[at + a] = p.scores[row];
+                lowest = std::min(lowest, p.scores[row]);
+                e[row] = T(0);
+                all += double(x);
+            }
+            for (std::int64_t a = size; a < end; ++a) worth[at + a] = T(0), score[at + a] = top;
+            tier_worth[j - first] = all;
+        }
+
+        double under = 0.0;
+        if (is_long) {
+            std::vector<double> parts((n + SEGMENT - 1) / SEGMENT);
+            by_segments(n, threads, [&](std::int64_t s, std::int64_t at, std::int64_t count) {
+                parts[s] = total(e + start + at, count);
+            });
+            for (double part : parts) under += part;
+        } else {
+            under = total(e + start, n);
+        }
+        const double drop = p.bottom ? p.bottom[i] - double(top) : NOTHING;
+        bottom = drop == NOTHING ? 0.0 : exp1(drop);
+        under += bottom;
+        const bool nothing_below = under == 0.0 && drop == NOTHING && p.upper_rows(i) == n;
+        const bool narrow = double(top) - double(lowest) <= RANGE && drop <= RANGE &&
+                            (nothing_below || under >= 1.8e-35); // e^−RANGE
+        if (!narrow) {
+            wide_list(p, i, first);
+            return false;
+        }
+        for (std::int64_t j = p.list_offsets[i + 1] - 1; j >= p.list_offsets[i]; --j) {
+            below[j - first] = under;
+            under += tier_worth[j - first];
+        }
+        return true;
+    }
+
+    // The term of one tier: at once, or with seven others of its size.
+    void term(const Lists<T> &p, std::int64_t first, std::int64_t j, double top) {
+        const std::int64_t size = p.tier_size(first + j);
+        value[j] = pull[j] = 0.0;
+        if (below[j] == 0.0 || p.weight(first + j) == 0.0) { // nothing below, or it counts nothing
+            std::fill_n(slope.begin() + begin[j], padded(size), T(0));
+        } else if (size <= FEW) {
+            Batch &batch = batches[size];
+            batch.tier[batch.count++] = j;
+            if (batch.count == LANES) flush(p, first, int(size));
+        } else {
+            const Tier<T> tier{worth.data() + begin[j], score.data() + begin[j],
+                               size,                    top,
+                               1.0 / below[j],          std::log(below[j])};
+            T *slopes = p.gradient ? slope.data() + begin[j] : nullptr;
+            const double log_p = integral(tier, slopes);
+            finish(p, first, j, log_p, slopes ? total(slopes, padded(size)) : 0.0);
+        }
+    }
+
+    void finish(const Lists<T> &p, std::int64_t first, std::int64_t j, double log_p, double sum_of) {
+        const double weight = p.weight(first + j);
+        value[j] = weight * log_p;
+        pull[j] = weight * sum_of;
+        if (weight != 1.0) multiply(slope.data() + begin[j], padded(p.tier_size(first + j)), T(weight));
+    }
+
+    void flush(const Lists<T> &p, std::int64_t first, int n) {
+        switch (n) {
+        case 1: return flush<1>(p, first);
+        case 2: return flush<2>(p, first);
+        case 3: return flush<3>(p, first);
+        case 4: return flush<4>(p, first);
+        default: return flush<FEW>(p, first);
+        }
+    }
+    template <int n> void flush(const Lists<T> &p, std::int64_t first) {
+        Batch &batch = batches[n];
+        if (!batch.count) return;
+        W D[n], slopes[n];
+        for (int k = 0; k < LANES; ++k) {
+            const std::int64_t j = batch.tier[k < batch.count ? k : 0];
+            const double scale = 1.0 / below[j];
+            for (int a = 0; a < n; ++a) D[a].set(k, scale * double(worth[begin[j] + a]));
+        }
+        const W chance = few_items<n>(D, slopes), log_p = log(chance);
+        W all = slopes[0];
+        for (int a = 1; a < n; ++a) all += slopes[a];
+        for (int k = 0; k < batch.count; ++k) {
+            const std::int64_t j = batch.tier[k];
+            for (int a = 0; a < n; ++a) slope[begin[j] + a] = T(slopes[a][k]);
+            finish(p, first, j, log_p[k], all[k]);
+        }
+        batch.count = 0;
+    }
+
+    // Sum the terms of a list, and charge every item for the tiers above it.
+    void descend(const Lists<T> &p, std::int64_t i, std::int64_t first, T *e, double bottom,
+                 int threads) {
+        double all = 0.0, owed = 0.0;
+        const std::int64_t lo = p.list_offsets[i], hi = p.list_offsets[i + 1];
+        for (std::int64_t j = lo; j < hi; ++j) {
+            all += value[j - first];
+            if (below[j - first] > 0.0) owed += pull[j - first] / below[j - first];
+        }
+        p.log_prob[i] = all;
+        if (!p.gradient) return;
+        p.bottom_gradient[i] = -owed * bottom;
+        const std::int64_t start = p.row_offsets[i], n = p.rows(i);
+        if (n > LONG_LIST)
+            by_segments(n, threads, [&](std::int64_t, std::int64_t at, std::int64_t count) {
+                multiply(e + start + at, count, T(-owed));
+            });
+        else
+            multiply(e + start, n, T(-owed));
+        owed = 0.0;
+        for (std::int64_t j = lo; j < hi; ++j) {
+            const std::int64_t at = begin[j - first], from = p.tier_offsets[j];
+            const std::int64_t size = p.tier_offsets[j + 1] - from;
+            const T charge = T(owed);
+            for (std::int64_t a = 0; a < size; ++a)
+                p.gradient[p.order[from + a]] = slope[at + a] - charge * worth[at + a];
+            if (below[j - first] > 0.0) owed += pull[j - first] / below[j - first];
+        }
+    }
+
+    // A list with scores too far apart for one unit ------------------------------------------------
+
+    struct Pair { // of a log-sum-exp: Σ e^w = e^most · sum
+        double most = NOTHING, sum = 0.0;
+        void add(double w) {
+            if (w <= most) {
+                sum += std::exp(w - most);
+            } else {
+                sum = 1.0 + (sum > 0.0 ? sum * std::exp(most - w) : 0.0);
+                most = w;
+            }
+        }
+    };
+
+    void wide_list(const Lists<T> &p, std::int64_t i, std::int64_t first) {
+        const std::int64_t lo = p.list_offsets[i], hi = p.list_offsets[i + 1];
+        std::vector<char> upper(p.rows(i), 0);
+        for (std::int64_t k = p.tier_offsets[lo]; k < p.tier_offsets[hi]; ++k)
+            upper[p.order[k] - p.row_offsets[i]] = 1;
+        Pair under;
+        if (p.bottom && p.bottom[i] > NOTHING) under.add(p.bottom[i]);
+        for (std::int64_t row = p.row_offsets[i]; row < p.row_offsets[i + 1]; ++row)
+            if (!upper[row - p.row_offsets[i]]) under.add(double(p.scores[row]));
+        std::vector<Pair> pairs(hi - lo);
+        for (std::int64_t j = hi - 1; j >= lo; --j) {
+            pairs[j - lo] = under;
+            for (std::int64_t k = p.tier_offsets[j]; k < p.tier_offsets[j + 1]; ++k)
+                under.add(double(p.scores[p.order[k]]));
+        }
+        double all = 0.0;
+        for (std::int64_t j = lo; j < hi; ++j) all += wide_term(p, first, j - first, pairs[j - lo]);
+        p.log_prob[i] = all;
+        if (!p.gradient) return;
+
+        // `owed` relative to the log-sum-exp below the tier reached, which only shrinks
+        double owed = 0.0, most = 0.0, log_sum = 0.0;
+        const auto share = [&](double w) { return std::exp((w - most) - log_sum); };
+        for (std::int64_t j = lo; j < hi; ++j) {
+            const std::int64_t at = begin[j - first], from = p.tier_offsets[j];
+            for (std::int64_t a = 0; a < p.tier_size(j); ++a) {
+                const std::int64_t row = p.order[from + a];
+                const double charge = owed != 0.0 ? owed * share(double(p.scores[row])) : 0.0;
+                p.gradient[row] = T(double(slope[at + a]) - charge);
+            }
+            const Pair &here = pairs[j - lo];
+            const double log_here = here.sum > 0.0 ? std::log(here.sum) : NOTHING;
+            if (owed != 0.0) owed *= std::exp((here.most - most) + (log_here - log_sum));
+            owed += pull[j - first];
+            most = here.most, log_sum = log_here;
+        }
+        for (std::int64_t row = p.row_offsets[i]; row < p.row_offsets[i + 1]; ++row)
+            if (!upper[row - p.row_offsets[i]])
+                p.gradient[row] = owed != 0.0 ? T(-owed * share(double(p.scores[row]))) : T(0);
+        if (owed != 0.0 && p.bottom && p.bottom[i] > NOTHING)
+            p.bottom_gradient[i] = -owed * share(p.bottom[i]);
+    }
+
+    // d is held in ±CLAMP. Below, the factor 1 − e^−z is z itself: log P keeps its linear part.
+    double wide_term(const Lists<T> &p, std::int64_t first, std::int64_t j, const Pair &under) {
+        const std::int64_t size = p.tier_size(first + j), at = begin[j], end = padded(size);
+        value[j] = pull[j] = 0.0;
+        if (under.sum == 0.0 || p.weight(first + j) == 0.0) {
+            std::fill_n(slope.begin() + at, end, T(0));
+            return 0.0;
+        }
+        const T top = T(under.most);
+        const double log_below = std::log(under.sum) + (under.most - double(top));
+        double missed = 0.0;
+        for (std::int64_t a = 0; a < size; ++a) {
+            const double w = double(p.scores[p.order[p.tier_offsets[first + j] + a]]);
+            const double d = (w - under.most) - std::log(under.sum);
+            T held = T(w);
+            if (std::abs(d) > CLAMP) {
+                held = T(std::clamp(d, -CLAMP, CLAMP) + log_below + double(top));
+                if (d < 0.0) missed += d - ((double(held) - double(top)) - log_below);
+            }
+            score[at + a] = held;
+            worth[at + a] = T(std::exp((double(held) - double(top)) - log_below));
+        }
+        for (std::int64_t a = size; a < end; ++a) worth[at + a] = T(0), score[at + a] = top;
+        below[j] = 1.0;
+        if (size <= FEW) {
+            Batch &batch = batches[size];
+            const Batch waiting = std::exchange(batch, Batch{1, {j}});
+            flush(p, first, int(size));
+            batch = waiting;
+        } else {
+            const Tier<T> tier{worth.data() + at, score.data() + at, size, double(top), 1.0, log_below};
+            const double log_p = integral(tier, slope.data() + at);
+            finish(p, first, j, log_p, total(slope.data() + at, end));
+        }
+        return value[j] + p.weight(first + j) * missed;
+    }
+};
+
+template <class T> void log_prob(const Lists<T> &p, int threads) {
+    // long lists first, one after the other, each by all threads; then ranges of the others
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+    static thread_local Worker<T> mine;
+    std::int64_t from = 0;
+    double cost = 0.0;
+    const auto close = [&](std::int64_t to) {
+        if (to > from) ranges.emplace_back(from, to);
+        cost = 0.0;
+    };
+    for (std::int64_t i = 0; i < p.lists; ++i) {
+        if (p.rows(i) > LONG_LIST) {
+            close(i);
+            mine.run(p, i, i + 1, threads);
+            from = i + 1;
+            continue;
+        }
+        // a tier costs as much as some 20 rows; a range is worth handing over from some 20,000
+        cost += double(p.rows(i)) + 20.0 * double(p.list_offsets[i + 1] - p.list_offsets[i]);
+        if (cost >= 20000.0) close(i + 1), from = i + 1;
+    }
+    close(p.lists);
+    parallel(std::int64_t(ranges.size()), threads, [&](std::int64_t k) {
+        static thread_local Worker<T> worker;
+        worker.run(p, ranges[k].first, ranges[k].second, 1);
+    });
+}
+
+} // namespace tierrank::TIERRANK_SET
