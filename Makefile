@@ -1,4 +1,4 @@
-# Needs Python 3.11 or later and make; everything else goes into $(VENV).
+# Needs Python 3.11 or later, make and a C++ compiler; everything else goes into $(VENV).
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,7 +8,7 @@ BENCH_FLAGS ?=
 
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format bench install clean distclean
+.PHONY: help demo test lint format bench install wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -40,6 +40,11 @@ bench: $(VENV)/.installed-bench ## time all beside its peers (BENCH=objectives B
 
 install: $(VENV)/.installed-dev ## install into .venv with the tools for development
 
+wheel: $(VENV)/.installed-dev ## build a wheel into dist/, which needs no compiler to be installed
+	@rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps -w dist .
+	@$(BIN)/python -m auditwheel show dist/*.whl || true
+
 clean: ## remove caches and builds
 	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
@@ -48,7 +53,8 @@ distclean: clean ## remove .venv as well
 	rm -rf $(VENV)
 
 # A stamp is written last, so an interrupted installation is taken up again by the next make.
-# The installation is editable: only new dependencies or a new version call for another one.
+# The installation is editable: only new dependencies, a new version or a change of the native core
+# call for another one.
 
 # As old as the Python it runs under may be, this must parse there.
 OLD_PYTHON = import sys; sys.version_info < (3, 11) and sys.exit( \
@@ -56,26 +62,45 @@ OLD_PYTHON = import sys; sys.version_info < (3, 11) and sys.exit( \
 	% (sys.version.split()[0], sys.executable))
 
 # pip with its progress bars on a terminal, and silent in a log.
+# The native core is built by the tools in $(VENV), not in an environment that pip throws away, so that
+# a change of a source compiles only what it touches.
+BUILD_TOOLS = scikit-build-core nanobind cmake ninja
+
 define pip_install
 	@echo "Installing tierrank$(1) into $(VENV) (the first time takes a few minutes: torch is large) ..."
 	@quiet=--quiet; if [ -t 1 ]; then quiet=; fi; \
-	$(BIN)/python -m pip install $$quiet --disable-pip-version-check -c constraints.txt -e '.$(1)'
+	install="$(BIN)/python -m pip install $$quiet --disable-pip-version-check -c constraints.txt"; \
+	$$install $(BUILD_TOOLS) && $$install --no-build-isolation -e '.$(1)'
 endef
 
+# The sources of the native core: when one changes, it is built anew.
+NATIVE := $(wildcard native/*)
+
+define NO_COMPILER
+tierrank builds its native core with a C++20 compiler (GCC 11, Clang 14 or later), and none was found.
+  Debian, Ubuntu:  sudo apt install g++
+  Fedora:          sudo dnf install gcc-c++
+  macOS:           xcode-select --install
+  Windows:         use WSL, or Clang of LLVM (winget install LLVM.LLVM)
+Or name one: make CXX=/path/to/clang++ ... A wheel (pip install tierrank) needs no compiler.
+endef
+export NO_COMPILER
+
 $(VENV)/.created:
+	@command -v $(CXX) >/dev/null 2>&1 || command -v c++ >/dev/null 2>&1 || { echo "$$NO_COMPILER" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || \
 	{ $(PYTHON) -c '$(OLD_PYTHON)' && $(PYTHON) -m venv $(VENV); }
 	@$(BIN)/python -c '$(OLD_PYTHON)'
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
+$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
 	$(call pip_install,[all])
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt
+$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
 	$(call pip_install,[dev])
 	@touch $(VENV)/.installed $@
 
-$(VENV)/.installed-bench: $(VENV)/.created pyproject.toml constraints.txt
+$(VENV)/.installed-bench: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
 	$(call pip_install,[bench])
 	@touch $(VENV)/.installed $(VENV)/.installed-dev $@

@@ -91,8 +91,8 @@ def write(name, numbers, comment=""):
 
 print("// Made by constants.py; what the numbers are is said there and in integral.hpp.")
 print("#pragma once\n\nnamespace tierrank {\n")
-write("WEAK_FLOAT", weak(4, 6))
-write("WEAK_DOUBLE", weak(5, 16))
+write("WEAK_FLOAT", weak(4, 7))
+write("WEAK_DOUBLE", weak(5, 18))
 for count in (8, 16, 24, 48):
     columns = zip(("NODES", "WEIGHTS", "LAST", "LAST_BUT_ONE"), hermite(count), strict=True)
     for what, numbers in columns:

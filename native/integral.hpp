@@ -49,7 +49,7 @@ struct Hermite {
 
 template <class T> struct Scheme;
 template <> struct Scheme<float> {
-    static constexpr int degree = 6, legendre = 24, most_nodes = 24;
+    static constexpr int degree = 7, legendre = 24, most_nodes = 24;
     static constexpr const double *weak = WEAK_FLOAT;
     static constexpr double reach = 4.0, span = 4.2, doubt = 2e-4;
     static constexpr double skew_for_few_nodes = 0.2, spread_for_fewest = 0.0;
@@ -59,7 +59,7 @@ template <> struct Scheme<float> {
     static constexpr double drop = 13.5, tolerance = 1.0;
 };
 template <> struct Scheme<double> {
-    static constexpr int degree = 16, legendre = 96, most_nodes = 96;
+    static constexpr int degree = 18, legendre = 96, most_nodes = 96;
     static constexpr const double *weak = WEAK_DOUBLE;
     static constexpr double reach = 5.0, span = 5.0, doubt = 1e-8;
     static constexpr double skew_for_few_nodes = 0.11, spread_for_fewest = 0.011;
@@ -73,6 +73,7 @@ template <> struct Scheme<double> {
 constexpr double WIDEST_FOR_FEW = 0.33;  // σ beyond which the fewest nodes never do
 constexpr double MOST_SPREAD = 0.5;      // max(c₃², |c₄|) beyond which no Hermite rule does
 constexpr double INVINCIBLE = 1e30;      // e^d of an item that nothing beats: q = 1, r = 0
+constexpr std::int64_t BLOCK = 256;      // numbers that are added up one by one
 constexpr int MAX_STEPS = 60;            // Newton needs 3 a search on average and 9 at worst
 
 // A tier as the integral takes it. With d = (score − top) − log_below:
@@ -100,10 +101,83 @@ template <class T> class Integral {
         return value;
     }
 
+    // Second derivatives, over the nodes of the last call. In d, the Hessian of log P is
+    //
+    //     M_ab = δ_ab E[r'_a] + cov(r_a, r_b),    r' = dr/dx = r (1 − z − r),
+    //
+    // a diagonal plus the covariance of r over the nodes. Fills out [padded size] with M u and
+    // returns 1ᵀM u; with u null it fills in the diagonal of M and returns 1ᵀM 1.
+    double hessian(const Tier<T> &tier, const double *u, double *out) const {
+        const std::int64_t end = padded(tier.size);
+        const V scale = V(T(tier.scale * y)), smallest = V(T(1e-30)); // padding: r = 1, not 0/0
+        double along[S::most_nodes]; // Σ_b r_b u_b at every node, less its mean
+        {
+            W sums[S::most_nodes];
+            for (int k = 0; k < nodes; ++k) sums[k] = W(0.0);
+            for (std::int64_t i = 0; i < end; i += LANES) {
+                const V z = max(V::load(tier.worth + i) * scale, smallest);
+                W by = present(i, tier.size);
+                if (u) by = by * load_up_to(u + i, tier.size - i);
+                for (int k = 0; k < nodes; ++k)
+                    sums[k] = fma(wide(decay(z * V(T(growth[k]))).r), by, sums[k]);
+            }
+            double mean = 0.0;
+            for (int k = 0; k < nodes; ++k) mean += share[k] * (along[k] = sum(sums[k]));
+            for (int k = 0; k < nodes; ++k) along[k] -= mean;
+        }
+        W whole(0.0);
+        for (std::int64_t i = 0; i < end; i += LANES) {
+            const V worth = max(V::load(tier.worth + i) * scale, smallest);
+            V r[S::most_nodes], mean(T(0)), bend(T(0));
+            for (int k = 0; k < nodes; ++k) {
+                const V z = worth * V(T(growth[k])), weight = V(T(share[k]));
+                r[k] = decay(z).r;
+                mean = fma(weight, r[k], mean);
+                bend = fma(weight, r[k] * one_less_z_less_r(z, r[k]), bend);
+            }
+            V cross(T(0)), variance(T(0));
+            for (int k = 0; k < nodes; ++k) {
+                const V weight = V(T(share[k]));
+                cross = fma(weight * (r[k] - mean), V(T(along[k])), cross);
+                variance = fma(weight * (r[k] - mean), r[k] - mean, variance);
+            }
+            W by = present(i, tier.size);
+            if (u) by = by * load_up_to(u + i, tier.size - i);
+            const W product = fma(wide(bend), by, wide(cross) * present(i, tier.size));
+            whole += product;
+            (u ? product : wide(bend + variance)).store(out + i);
+        }
+        return sum(whole);
+    }
+
   private:
     using S = Scheme<T>;
     using V = Vec<T>;
     using W = Vec<double>;
+
+    // 1 for the items of a tier, 0 for its padding
+    static W present(std::int64_t i, std::int64_t size) {
+        W v(1.0);
+        for (std::int64_t k = std::max<std::int64_t>(size - i, 0); k < LANES; ++k) v.set(int(k), 0.0);
+        return v;
+    }
+    static W load_up_to(const double *from, std::int64_t count) {
+        if (count >= LANES) return W::load(from);
+        W v(0.0);
+        for (int k = 0; k < count; ++k) v.set(k, from[k]);
+        return v;
+    }
+    // 1 − z − r, by its series −z/2 − z²/12 + z⁴/720 − … where the difference would lose digits
+    static V one_less_z_less_r(V z, V r) {
+        const V v = z * z;
+        V p = V(T(1.0 / 1209600.0));
+        p = fma(p, v, V(T(-1.0 / 30240.0)));
+        p = fma(p, v, V(T(1.0 / 720.0)));
+        p = fma(p, v, V(T(-1.0 / 12.0)));
+        const V series = fma(p, v, z * V(T(-0.5)));
+        const V far = (V(T(1)) - min(z, V(MOST_EXPONENT<T> - T(7)))) - r;
+        return select(z < V(T(sizeof(T) == 4 ? 0.5 : 0.1)), series, far);
+    }
 
     std::vector<T> weak_z, mid, ratio;      // ratio: [mid items, nodes] r of each
     std::vector<std::int32_t> where;        // of the mid items in the tier
@@ -130,11 +204,13 @@ template <class T> class Integral {
         V biggest(T(0));
         mid.clear();
         where.clear();
-        // in float, sums go over to double after every 64 items
-        constexpr std::int64_t block = sizeof(T) == 4 ? 64 : std::int64_t(1) << 40;
+        // sums go over to double after a few items, and in double begin anew: ten thousand equal
+        // numbers, added one by one, would all be rounded the same way
+        constexpr std::int64_t block = sizeof(T) == 4 ? 64 : BLOCK;
         for (std::int64_t start = 0; start < end; start += block) {
             const std::int64_t stop = std::min(start + block, end);
             V s1(T(0)), s[S::degree];
+            W some_scores(0.0);
             for (V &p : s) p = V(T(0));
             for (std::int64_t i = start; i < stop; i += LANES) {
                 V z = V::load(tier.worth + i) * scale;
@@ -150,7 +226,7 @@ template <class T> class Integral {
                         }
                 }
                 z.store(weak_z.data() + i);
-                scores += t;
+                some_scores += t;
                 biggest = max(biggest, z);
                 s1 += z;
                 const V v = z * z;
@@ -160,6 +236,7 @@ template <class T> class Integral {
                     p *= v;
                 }
             }
+            scores += some_scores;
             first += wide(s1);
             for (int j = 0; j < S::degree; ++j) power[j] += wide(s[j]);
         }

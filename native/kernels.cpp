@@ -1,11 +1,12 @@
 // Compiled once for every set of instructions, into a namespace of its own.
 #include "kernels.hpp"
 
+#include "hessian.hpp"
 #include "lists.hpp"
 
 namespace tierrank::TIERRANK_SET {
 
-template <class T> constexpr KernelsFor<T> made{&log_prob<T>};
+template <class T> constexpr KernelsFor<T> made{&log_prob<T>, &hessian_product<T>};
 
 #define TIERRANK_NAME_OF(set) #set
 #define TIERRANK_NAME(set) TIERRANK_NAME_OF(set)

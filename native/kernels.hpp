@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace tierrank {
 
@@ -17,6 +19,8 @@ template <class T> struct Lists {
     double *log_prob;           // [lists] NaN where a score is not finite
     T *gradient;                // [rows], or null
     double *bottom_gradient;    // [lists], if there is a gradient
+    double *diagonal = nullptr; // [rows] of each list's Hessian, in the same pass; with a gradient
+    double *bottom_diagonal = nullptr; // [lists], if there is a diagonal
 
     std::int64_t rows(std::int64_t i) const { return row_offsets[i + 1] - row_offsets[i]; }
     std::int64_t upper_rows(std::int64_t i) const {
@@ -26,8 +30,40 @@ template <class T> struct Lists {
     double weight(std::int64_t j) const { return tier_weights ? tier_weights[j] : 1.0; }
 };
 
+// Ranges of lists that cost about so much, in rows: a tier costs as much as some 20 of them. Lists of
+// more than `longest` rows are left out. The cut does not depend on the number of threads.
+template <class T>
+std::vector<std::pair<std::int64_t, std::int64_t>>
+equal_ranges(const Lists<T> &p, double cost, std::int64_t longest = INT64_MAX) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+    std::int64_t from = 0;
+    double spent = 0.0;
+    const auto close = [&](std::int64_t to, std::int64_t next) {
+        if (to > from) ranges.emplace_back(from, to);
+        from = next, spent = 0.0;
+    };
+    for (std::int64_t i = 0; i < p.lists; ++i) {
+        if (p.rows(i) > longest) {
+            close(i, i + 1);
+            continue;
+        }
+        spent += double(p.rows(i)) + 20.0 * double(p.list_offsets[i + 1] - p.list_offsets[i]);
+        if (spent >= cost) close(i + 1, i + 1);
+    }
+    close(p.lists, p.lists);
+    return ranges;
+}
+
+// Each list's Hessian times its part of a vector, or its diagonal.
+template <class T> struct Products {
+    Lists<T> lists; // without results
+    const double *vector, *bottom_vector; // [rows] and [lists], or null: the diagonal
+    double *out, *bottom_out;             // [rows] and [lists]
+};
+
 template <class T> struct KernelsFor {
     void (*log_prob)(const Lists<T> &, int threads);
+    void (*hessian_product)(const Products<T> &, int threads);
 };
 
 struct Kernels {

@@ -38,33 +38,83 @@ class Layout {
 };
 
 template <class T>
-void log_prob(const Layout &layout, const In<T> &scores, const In<double> &bottom,
-              const In<double> &tier_weights, int threads, Out<double> log_prob, Out<T> gradient,
-              Out<double> bottom_gradient) {
-    const bool with_gradient = gradient.shape(0) > 0;
-    const std::size_t lists = std::size_t(layout.lists());
+Lists<T> lists_of(const Layout &layout, const In<T> &scores, const In<double> &bottom,
+                  const In<double> &tier_weights) {
     require(std::int64_t(scores.shape(0)) == layout.rows, "one score a row");
-    require(bottom.shape(0) == 0 || bottom.shape(0) == lists, "one bottom a list, or none");
+    require(bottom.shape(0) == 0 || std::int64_t(bottom.shape(0)) == layout.lists(),
+            "one bottom a list, or none");
     require(tier_weights.shape(0) == 0 || std::int64_t(tier_weights.shape(0)) == layout.tiers(),
             "one weight an upper tier, or none");
-    require(log_prob.shape(0) == lists, "one log-probability a list");
-    require(!with_gradient || (gradient.shape(0) == scores.shape(0) && bottom_gradient.shape(0) == lists),
-            "gradients as long as scores and lists");
-    const Lists<T> problem{
-        layout.lists(),
-        layout.row_offsets.data(),
-        layout.order.data(),
-        layout.tier_offsets.data(),
-        layout.list_offsets.data(),
-        scores.data(),
-        bottom.shape(0) ? bottom.data() : nullptr,
-        tier_weights.shape(0) ? tier_weights.data() : nullptr,
-        log_prob.data(),
-        with_gradient ? gradient.data() : nullptr,
-        bottom_gradient.data(),
-    };
+    Lists<T> lists{};
+    lists.lists = layout.lists();
+    lists.row_offsets = layout.row_offsets.data();
+    lists.order = layout.order.data();
+    lists.tier_offsets = layout.tier_offsets.data();
+    lists.list_offsets = layout.list_offsets.data();
+    lists.scores = scores.data();
+    lists.bottom = bottom.shape(0) ? bottom.data() : nullptr;
+    lists.tier_weights = tier_weights.shape(0) ? tier_weights.data() : nullptr;
+    return lists;
+}
+
+// an array of that length, or an empty one: null
+template <class T> T *optional(const Out<T> &out, std::int64_t length, const char *what) {
+    require(out.shape(0) == 0 || std::int64_t(out.shape(0)) == length, what);
+    return out.shape(0) ? out.data() : nullptr;
+}
+
+template <class T>
+void log_prob(const Layout &layout, const In<T> &scores, const In<double> &bottom,
+              const In<double> &tier_weights, int threads, const Out<double> &log_prob,
+              const Out<T> &gradient, const Out<double> &bottom_gradient,
+              const Out<double> &diagonal, const Out<double> &bottom_diagonal) {
+    Lists<T> lists = lists_of(layout, scores, bottom, tier_weights);
+    require(std::int64_t(log_prob.shape(0)) == layout.lists(), "one log-probability a list");
+    lists.log_prob = log_prob.data();
+    lists.gradient = optional(gradient, layout.rows, "one slope a row, or none");
+    lists.bottom_gradient = optional(bottom_gradient, layout.lists(), "one slope a list, or none");
+    lists.diagonal = optional(diagonal, layout.rows, "one second derivative a row, or none");
+    lists.bottom_diagonal =
+        optional(bottom_diagonal, layout.lists(), "one second derivative a list, or none");
+    require(!lists.gradient || lists.bottom_gradient, "gradients in scores and bottom go together");
+    require(!lists.diagonal || (lists.gradient && lists.bottom_diagonal),
+            "a diagonal comes with a gradient, and in scores and bottom together");
     nb::gil_scoped_release release;
-    kernels().of<T>().log_prob(problem, threads);
+    kernels().of<T>().log_prob(lists, threads);
+}
+
+template <class T>
+void hessian_product(const Layout &layout, const In<T> &scores, const In<double> &bottom,
+                     const In<double> &tier_weights, int threads, const In<double> &vector,
+                     const In<double> &bottom_vector, const Out<double> &out,
+                     const Out<double> &bottom_out) {
+    const bool diagonal = vector.shape(0) == 0;
+    require(diagonal || (std::int64_t(vector.shape(0)) == layout.rows &&
+                         std::int64_t(bottom_vector.shape(0)) == layout.lists()),
+            "a vector has a number a row, and its bottom one a list; empty ones ask for the diagonal");
+    require(std::int64_t(out.shape(0)) == layout.rows, "one result a row");
+    require(std::int64_t(bottom_out.shape(0)) == layout.lists(), "one bottom result a list");
+    const Products<T> products{lists_of(layout, scores, bottom, tier_weights),
+                               diagonal ? nullptr : vector.data(),
+                               diagonal ? nullptr : bottom_vector.data(), out.data(),
+                               bottom_out.data()};
+    nb::gil_scoped_release release;
+    kernels().of<T>().hessian_product(products, threads);
+}
+
+// every row of a list times the list's number
+template <class T>
+void scale_lists(const Offsets &row_offsets, const In<T> &rows, const In<T> &by_list,
+                 const Out<T> &out) {
+    const std::int64_t lists = std::int64_t(by_list.shape(0)), *at = row_offsets.data();
+    require(std::int64_t(row_offsets.shape(0)) == lists + 1, "one factor a list");
+    require(out.shape(0) == rows.shape(0), "one result a row");
+    check_offsets(row_offsets, std::int64_t(rows.shape(0)), "row_offsets must rise from 0 to the rows");
+    nb::gil_scoped_release release;
+    for (std::int64_t i = 0; i < lists; ++i) {
+        const T factor = by_list.data()[i];
+        for (std::int64_t row = at[i]; row < at[i + 1]; ++row) out.data()[row] = rows.data()[row] * factor;
+    }
 }
 
 } // namespace
@@ -73,6 +123,10 @@ void bind_likelihood(nb::module_ &m) {
     nb::class_<Layout>(m, "Layout").def(nb::init<Offsets, Offsets, Offsets, Offsets>());
     m.def("log_prob", &log_prob<float>);
     m.def("log_prob", &log_prob<double>);
+    m.def("hessian_product", &hessian_product<float>);
+    m.def("hessian_product", &hessian_product<double>);
+    m.def("scale_lists", &scale_lists<float>);
+    m.def("scale_lists", &scale_lists<double>);
 }
 
 } // namespace tierrank

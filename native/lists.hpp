@@ -11,18 +11,16 @@
 // there, log-sum-exps are kept as pairs (maximum, log of the sum relative to it) in double.
 #pragma once
 
-#include <memory>
-
 #include "few.hpp"
+#include "hessian.hpp"
 #include "integral.hpp"
 #include "kernels.hpp"
+#include "log_sums.hpp"
 #include "threads.hpp"
 
 namespace tierrank::TIERRANK_SET {
 
 constexpr double RANGE = 80.0;
-constexpr double CLAMP = 60.0; // beyond ±CLAMP an item is as good as infinitely weak or strong
-constexpr double NOTHING = -std::numeric_limits<double>::infinity();
 
 constexpr std::int64_t CHUNK = 4096;              // rows that are worked on together
 constexpr std::int64_t SEGMENT = 1 << 16;         // rows of a long list that one thread takes
@@ -65,9 +63,15 @@ template <class T> TIERRANK_INLINE void exponentials(const T *w, std::int64_t n,
     for (std::int64_t i = 0; i < n; i += LANES)
         store_some(relative(load_some(w + i, n - i, top), Vec<T>(top)), e + i, n - i);
 }
+// In blocks: ten thousand equal numbers, added one by one, would all be rounded the same way.
 template <class T> TIERRANK_INLINE double total(const T *e, std::int64_t n) {
     Vec<double> all(0.0);
-    for (std::int64_t i = 0; i < n; i += LANES) all += wide(load_some(e + i, n - i, T(0)));
+    for (std::int64_t start = 0; start < n; start += BLOCK) {
+        Vec<double> part(0.0);
+        for (std::int64_t i = start; i < std::min(start + BLOCK, n); i += LANES)
+            part += wide(load_some(e + i, n - i, T(0)));
+        all += part;
+    }
     return sum(all);
 }
 template <class T> TIERRANK_INLINE void multiply(T *e, std::int64_t n, T factor) {
@@ -108,6 +112,7 @@ template <class T> class Worker {
     std::vector<T> worth, score, slope, own_exponentials;
     std::vector<std::int64_t> begin;                    // [tiers] where they start
     std::vector<double> below, value, pull, tier_worth; // [tiers]; below: worth of what is below
+    std::vector<double> second, push; // with a diagonal: M_aa of every item, and 1ᵀM 1 of every tier
     std::vector<T> tops;                                // [lists]
     std::vector<double> bottoms;                        // [lists] worth of the bottom
     std::vector<char> done;                             // [lists]
@@ -129,6 +134,7 @@ template <class T> class Worker {
             room += padded(p.tier_offsets[first + j + 1] - p.tier_offsets[first + j]);
         }
         worth.resize(room), score.resize(room), slope.resize(room);
+        if (p.diagonal) second.resize(room), push.resize(tiers);
         T *e = p.gradient;
         if (!e) {
             own_exponentials.resize(p.row_offsets[hi] - p.row_offsets[lo]);
@@ -155,6 +161,7 @@ template <class T> class Worker {
         const bool is_long = n > LONG_LIST;
         p.log_prob[i] = 0.0;
         if (p.gradient) p.bottom_gradient[i] = 0.0;
+        if (p.diagonal) p.bottom_diagonal[i] = 0.0;
         if (n == 0) return false;
         const T *w = p.scores + start;
         if (is_long) {
@@ -229,6 +236,10 @@ template <class T> class Worker {
         value[j] = pull[j] = 0.0;
         if (below[j] == 0.0 || p.weight(first + j) == 0.0) { // nothing below, or it counts nothing
             std::fill_n(slope.begin() + begin[j], padded(size), T(0));
+            if (p.diagonal) {
+                std::fill_n(second.begin() + begin[j], padded(size), 0.0);
+                push[j] = 0.0;
+            }
         } else if (size <= FEW) {
             Batch &batch = batches[size];
             batch.tier[batch.count++] = j;
@@ -239,6 +250,7 @@ template <class T> class Worker {
                                1.0 / below[j],          std::log(below[j])};
             T *slopes = p.gradient ? slope.data() + begin[j] : nullptr;
             const double log_p = integral(tier, slopes);
+            if (p.diagonal) push[j] = integral.hessian(tier, nullptr, second.data() + begin[j]);
             finish(p, first, j, log_p, slopes ? total(slopes, padded(size)) : 0.0);
         }
     }
@@ -247,7 +259,13 @@ template <class T> class Worker {
         const double weight = p.weight(first + j);
         value[j] = weight * log_p;
         pull[j] = weight * sum_of;
-        if (weight != 1.0) multiply(slope.data() + begin[j], padded(p.tier_size(first + j)), T(weight));
+        if (weight == 1.0) return;
+        const std::int64_t items = padded(p.tier_size(first + j));
+        multiply(slope.data() + begin[j], items, T(weight));
+        if (p.diagonal) {
+            multiply(second.data() + begin[j], items, weight);
+            push[j] *= weight;
+        }
     }
 
     void flush(const Lists<T> &p, std::int64_t first, int n) {
@@ -269,11 +287,23 @@ template <class T> class Worker {
             for (int a = 0; a < n; ++a) D[a].set(k, scale * double(worth[begin[j] + a]));
         }
         const W chance = few_items<n>(D, slopes), log_p = log(chance);
+        W seconds[n + 1];
+        if (p.diagonal) {
+            W toward[n];
+            for (int a = 0; a <= n; ++a) { // one item after the other, then all of them
+                for (int b = 0; b < n; ++b) toward[b] = W(a == b || a == n ? 1.0 : 0.0);
+                seconds[a] = few_second<n>(D, toward);
+            }
+        }
         W all = slopes[0];
         for (int a = 1; a < n; ++a) all += slopes[a];
         for (int k = 0; k < batch.count; ++k) {
             const std::int64_t j = batch.tier[k];
             for (int a = 0; a < n; ++a) slope[begin[j] + a] = T(slopes[a][k]);
+            if (p.diagonal) {
+                for (int a = 0; a < n; ++a) second[begin[j] + a] = seconds[a][k];
+                push[j] = seconds[n][k];
+            }
             finish(p, first, j, log_p[k], all[k]);
         }
         batch.count = 0;
@@ -292,6 +322,7 @@ template <class T> class Worker {
         if (!p.gradient) return;
         p.bottom_gradient[i] = -owed * bottom;
         const std::int64_t start = p.row_offsets[i], n = p.rows(i);
+        if (p.diagonal) descend_diagonal(p, i, first, e, bottom);
         if (n > LONG_LIST)
             by_segments(n, threads, [&](std::int64_t, std::int64_t at, std::int64_t count) {
                 multiply(e + start + at, count, T(-owed));
@@ -309,86 +340,79 @@ template <class T> class Worker {
         }
     }
 
-    // A list with scores too far apart for one unit ------------------------------------------------
-
-    struct Pair { // of a log-sum-exp: Σ e^w = e^most · sum
-        double most = NOTHING, sum = 0.0;
-        void add(double w) {
-            if (w <= most) {
-                sum += std::exp(w - most);
-            } else {
-                sum = 1.0 + (sum > 0.0 ? sum * std::exp(most - w) : 0.0);
-                most = w;
+    // The diagonal of H: M_aa for an item's own tier, and for what is below tiers 1 … m
+    // Σ_m −pull_m σ + (1ᵀM_m 1 + pull_m) σ², with σ = e^(w − top) / (worth below tier m).
+    void descend_diagonal(const Lists<T> &p, std::int64_t i, std::int64_t first, const T *e,
+                          double bottom) {
+        double owed = 0.0, square = 0.0;
+        const auto charge = [&](double x) { return x * (x * square - owed); };
+        for (std::int64_t j = p.list_offsets[i]; j < p.list_offsets[i + 1]; ++j) {
+            const std::int64_t at = begin[j - first], from = p.tier_offsets[j];
+            for (std::int64_t a = 0; a < p.tier_size(j); ++a)
+                p.diagonal[p.order[from + a]] = second[at + a] + charge(double(worth[at + a]));
+            const double under = below[j - first];
+            if (under > 0.0) {
+                owed += pull[j - first] / under;
+                square += (push[j - first] + pull[j - first]) / (under * under);
             }
         }
-    };
+        for (std::int64_t row = p.row_offsets[i]; row < p.row_offsets[i + 1]; ++row)
+            if (e[row] != T(0)) p.diagonal[row] = charge(double(e[row]));
+        p.bottom_diagonal[i] = charge(bottom);
+    }
+
+    // A list with scores too far apart for one unit ------------------------------------------------
 
     void wide_list(const Lists<T> &p, std::int64_t i, std::int64_t first) {
         const std::int64_t lo = p.list_offsets[i], hi = p.list_offsets[i + 1];
         std::vector<char> upper(p.rows(i), 0);
         for (std::int64_t k = p.tier_offsets[lo]; k < p.tier_offsets[hi]; ++k)
             upper[p.order[k] - p.row_offsets[i]] = 1;
-        Pair under;
+        LogSum under;
         if (p.bottom && p.bottom[i] > NOTHING) under.add(p.bottom[i]);
         for (std::int64_t row = p.row_offsets[i]; row < p.row_offsets[i + 1]; ++row)
             if (!upper[row - p.row_offsets[i]]) under.add(double(p.scores[row]));
-        std::vector<Pair> pairs(hi - lo);
+        std::vector<Settled> below_tier(hi - lo);
         for (std::int64_t j = hi - 1; j >= lo; --j) {
-            pairs[j - lo] = under;
+            below_tier[j - lo] = under.settled();
             for (std::int64_t k = p.tier_offsets[j]; k < p.tier_offsets[j + 1]; ++k)
                 under.add(double(p.scores[p.order[k]]));
         }
         double all = 0.0;
-        for (std::int64_t j = lo; j < hi; ++j) all += wide_term(p, first, j - first, pairs[j - lo]);
+        for (std::int64_t j = lo; j < hi; ++j) all += wide_term(p, first, j - first, below_tier[j - lo]);
         p.log_prob[i] = all;
         if (!p.gradient) return;
+        if (p.diagonal)
+            HessianWorker<T>().list({p, nullptr, nullptr, p.diagonal, p.bottom_diagonal}, i);
 
         // `owed` relative to the log-sum-exp below the tier reached, which only shrinks
-        double owed = 0.0, most = 0.0, log_sum = 0.0;
-        const auto share = [&](double w) { return std::exp((w - most) - log_sum); };
+        double owed = 0.0;
+        Settled reached;
+        const auto charge = [&](double w) { return owed != 0.0 ? owed * reached.share(w) : 0.0; };
         for (std::int64_t j = lo; j < hi; ++j) {
             const std::int64_t at = begin[j - first], from = p.tier_offsets[j];
             for (std::int64_t a = 0; a < p.tier_size(j); ++a) {
                 const std::int64_t row = p.order[from + a];
-                const double charge = owed != 0.0 ? owed * share(double(p.scores[row])) : 0.0;
-                p.gradient[row] = T(double(slope[at + a]) - charge);
+                p.gradient[row] = T(double(slope[at + a]) - charge(double(p.scores[row])));
             }
-            const Pair &here = pairs[j - lo];
-            const double log_here = here.sum > 0.0 ? std::log(here.sum) : NOTHING;
-            if (owed != 0.0) owed *= std::exp((here.most - most) + (log_here - log_sum));
+            if (owed != 0.0) owed *= reached.share(below_tier[j - lo]);
             owed += pull[j - first];
-            most = here.most, log_sum = log_here;
+            reached = below_tier[j - lo];
         }
         for (std::int64_t row = p.row_offsets[i]; row < p.row_offsets[i + 1]; ++row)
-            if (!upper[row - p.row_offsets[i]])
-                p.gradient[row] = owed != 0.0 ? T(-owed * share(double(p.scores[row]))) : T(0);
-        if (owed != 0.0 && p.bottom && p.bottom[i] > NOTHING)
-            p.bottom_gradient[i] = -owed * share(p.bottom[i]);
+            if (!upper[row - p.row_offsets[i]]) p.gradient[row] = T(-charge(double(p.scores[row])));
+        if (p.bottom && p.bottom[i] > NOTHING) p.bottom_gradient[i] = -charge(p.bottom[i]);
     }
 
-    // d is held in ±CLAMP. Below, the factor 1 − e^−z is z itself: log P keeps its linear part.
-    double wide_term(const Lists<T> &p, std::int64_t first, std::int64_t j, const Pair &under) {
+    double wide_term(const Lists<T> &p, std::int64_t first, std::int64_t j, const Settled &under) {
         const std::int64_t size = p.tier_size(first + j), at = begin[j], end = padded(size);
         value[j] = pull[j] = 0.0;
-        if (under.sum == 0.0 || p.weight(first + j) == 0.0) {
+        if (under.nothing() || p.weight(first + j) == 0.0) {
             std::fill_n(slope.begin() + at, end, T(0));
             return 0.0;
         }
-        const T top = T(under.most);
-        const double log_below = std::log(under.sum) + (under.most - double(top));
-        double missed = 0.0;
-        for (std::int64_t a = 0; a < size; ++a) {
-            const double w = double(p.scores[p.order[p.tier_offsets[first + j] + a]]);
-            const double d = (w - under.most) - std::log(under.sum);
-            T held = T(w);
-            if (std::abs(d) > CLAMP) {
-                held = T(std::clamp(d, -CLAMP, CLAMP) + log_below + double(top));
-                if (d < 0.0) missed += d - ((double(held) - double(top)) - log_below);
-            }
-            score[at + a] = held;
-            worth[at + a] = T(std::exp((double(held) - double(top)) - log_below));
-        }
-        for (std::int64_t a = size; a < end; ++a) worth[at + a] = T(0), score[at + a] = top;
+        const std::int64_t *rows = p.order + p.tier_offsets[first + j];
+        const auto [tier, missed] = hold(p.scores, rows, size, under, worth.data() + at, score.data() + at);
         below[j] = 1.0;
         if (size <= FEW) {
             Batch &batch = batches[size];
@@ -396,7 +420,6 @@ template <class T> class Worker {
             flush(p, first, int(size));
             batch = waiting;
         } else {
-            const Tier<T> tier{worth.data() + at, score.data() + at, size, double(top), 1.0, log_below};
             const double log_p = integral(tier, slope.data() + at);
             finish(p, first, j, log_p, total(slope.data() + at, end));
         }
@@ -406,26 +429,10 @@ template <class T> class Worker {
 
 template <class T> void log_prob(const Lists<T> &p, int threads) {
     // long lists first, one after the other, each by all threads; then ranges of the others
-    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
     static thread_local Worker<T> mine;
-    std::int64_t from = 0;
-    double cost = 0.0;
-    const auto close = [&](std::int64_t to) {
-        if (to > from) ranges.emplace_back(from, to);
-        cost = 0.0;
-    };
-    for (std::int64_t i = 0; i < p.lists; ++i) {
-        if (p.rows(i) > LONG_LIST) {
-            close(i);
-            mine.run(p, i, i + 1, threads);
-            from = i + 1;
-            continue;
-        }
-        // a tier costs as much as some 20 rows; a range is worth handing over from some 20,000
-        cost += double(p.rows(i)) + 20.0 * double(p.list_offsets[i + 1] - p.list_offsets[i]);
-        if (cost >= 20000.0) close(i + 1), from = i + 1;
-    }
-    close(p.lists);
+    for (std::int64_t i = 0; i < p.lists; ++i)
+        if (p.rows(i) > LONG_LIST) mine.run(p, i, i + 1, threads);
+    const auto ranges = equal_ranges(p, 20000.0, LONG_LIST);
     parallel(std::int64_t(ranges.size()), threads, [&](std::int64_t k) {
         static thread_local Worker<T> worker;
         worker.run(p, ranges[k].first, ranges[k].second, 1);

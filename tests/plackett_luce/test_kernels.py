@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import tierrank as tr
 from partitions import computing, each_dtype, each_kernel, ragged
 from tierrank.plackett_luce import kernels, operators
-from tierrank.plackett_luce.kernels import driver, kernel_for, plain, using
+from tierrank.plackett_luce.kernels import kernel_for, native, plain, using
 
 CPU = torch.device("cpu")
 
@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 def test_the_choice_is_made_by_the_device():
-    assert kernel_for(CPU) is driver
+    assert kernel_for(CPU) is native
     assert kernel_for(torch.device("meta")) is plain
     assert kernel_for(torch.device("cuda")) is plain
 
@@ -27,17 +27,17 @@ def test_a_choice_holds_inside_its_block_only():
     with using("plain"):
         assert kernel_for(CPU) is plain
         with using("compiled"):
-            assert kernel_for(CPU) is driver
+            assert kernel_for(CPU) is native
         with using("auto"):
-            assert kernel_for(CPU) is driver
+            assert kernel_for(CPU) is native
         assert kernel_for(CPU) is plain
-    assert kernel_for(CPU) is driver
+    assert kernel_for(CPU) is native
 
 
 def test_a_choice_ends_with_an_error_too():
     with pytest.raises(KeyError), using("plain"):
         raise KeyError
-    assert kernel_for(CPU) is driver
+    assert kernel_for(CPU) is native
 
 
 def test_an_unknown_choice_is_refused():
@@ -50,14 +50,14 @@ def test_the_compiled_kernel_refuses_other_devices():
         kernel_for(torch.device("cuda"))
 
 
-def test_without_numba_plain_torch_computes_after_a_warning(monkeypatch):
+def test_without_the_core_plain_torch_computes_after_a_warning(monkeypatch):
     def does_not_load():
-        raise ImportError("no numba")
+        raise ImportError("no core")
 
     monkeypatch.setattr(kernels, "_compiled", does_not_load)
     kernels._compiled_if_it_loads.cache_clear()
     try:
-        with pytest.warns(RuntimeWarning, match="no numba.*plain torch"):
+        with pytest.warns(RuntimeWarning, match="no core.*plain torch"):
             assert kernel_for(CPU) is plain
         value = tr.log_prob(np.zeros(3), tr.Tiers.from_labels([1, 0, 0]))  # warns no more
         np.testing.assert_allclose(value, [np.log(1 / 3)])
