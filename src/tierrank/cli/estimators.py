@@ -60,12 +60,18 @@ def parse_named(text: str, option: str) -> tuple[str, dict[str, Any]]:
     return name.strip(), parse_settings(pairs, f"{option} {name}:")
 
 
+def check_kinds(kinds: Iterable[str]) -> None:
+    """Refuse kinds of rankers that there are not."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"there is no model {kind!r}: use {', '.join(KINDS)}.")
+
+
 def ranker_class(kind: str) -> type[Ranker]:
     """The class of a kind of ranker."""
     import tierrank
 
-    if kind not in KINDS:
-        raise ValueError(f"there is no model {kind!r}: use {', '.join(KINDS)}.")
+    check_kinds([kind])
     found: type[Ranker] = getattr(tierrank, KINDS[kind])
     return found
 
