@@ -73,7 +73,8 @@ def test_what_needs_no_estimator_loads_nothing_heavy_beyond_torch():
     ["--help", "--version", "tarin", "train --help", "train --hlep", "train", "aggregate --help",
      "extreme trian", "extreme train --help", "train trian.txt --out m", "aggregate vots.csv",
      "predict modle x.txt", "export modle m.onnx", "compare floder",
-     "extreme evaluate modle x.txt"],
+     "extreme evaluate modle x.txt", "train . --out m --model liner", "compare . --model liner",
+     "aggregate . --component two", "aggregate . --missing-rank gone"],
 )  # fmt: skip
 def test_help_and_typing_mistakes_do_not_wait_for_torch(typed):
     names, said = loaded_by("from tierrank.__main__ import main; main()", *typed.split())

@@ -128,3 +128,5 @@ def test_columns_of_what_is_no_frame_are_refused():
     for model in (tr.RankAggregator(), tr.PairedTies()):
         with pytest.raises(ValueError, match="rank: columns are for frames, not for"):
             model.fit(LISTS, rank="rank")
+        with pytest.raises(ValueError, match=r"sample_weight: .* weights="):
+            model.fit(LISTS, sample_weight=[1.0])

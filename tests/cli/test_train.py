@@ -348,7 +348,10 @@ def test_the_same_command_gives_the_same_files(run, fold, tmp_path):
         (["--threads", "0"], 2, "--threads"),
     ],
 )
-def test_wrong_arguments_are_explained(run, fold, tmp_path, arguments, code, message):
+def test_wrong_arguments_are_explained(run, fold, tmp_path, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    for name in ("x", "x.csv"):  # a file that is not there is refused before all else
+        (tmp_path / name).touch()
     train = ["train", fold / "train.txt", "--out", tmp_path / "m"]
     kind = [] if "--model" in arguments else ["--model", "linear"]
     ran = run(*train, *kind, *arguments)

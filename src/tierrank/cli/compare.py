@@ -78,15 +78,19 @@ def compare(
     Means are over the test queries of all folds, with 95% bootstrap intervals; differences to the
     first, on the same queries, come with the p-value of a paired randomisation test.
     """
+    from tierrank.cli.estimators import check_kinds, default_kind
+
+    kinds = model or [default_kind()]
+    check_kinds(kinds)  # before torch is loaded
+
     from tierrank import metrics
-    from tierrank.cli.estimators import default_kind
 
     options.use_threads(threads)
     measures = [metrics.from_name(name) for name in metric or ["ndcg@10"]]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)  # better refused now than after the work
     rankers = _rankers(
-        model or [default_kind()], objective or ["pl-partition"], settings or [],
+        kinds, objective or ["pl-partition"], settings or [],
         features=features or (), metric=measures[0].name, seed=seed, threads=threads,
     )  # fmt: skip
     how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)

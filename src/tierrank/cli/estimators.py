@@ -60,12 +60,18 @@ def parse_named(text: str, option: str) -> tuple[str, dict[str, Any]]:
     return name.strip(), parse_settings(pairs, f"{option} {name}:")
 
 
+def check_kinds(kinds: Iterable[str]) -> None:
+    """Refuse kinds of rankers that there are not."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"there is no model {kind!r}: use {', '.join(KINDS)}.")
+
+
 def ranker_class(kind: str) -> type[Ranker]:
     """The class of a kind of ranker."""
     import tierrank
 
-    if kind not in KINDS:
-        raise ValueError(f"there is no model {kind!r}: use {', '.join(KINDS)}.")
+    check_kinds([kind])
     found: type[Ranker] = getattr(tierrank, KINDS[kind])
     return found
 
@@ -111,10 +117,11 @@ def make_ranker(
     ranker_type = ranker_class(kind)
     known = ranker_type().get_params(deep=False)
     params = check_settings(settings or {}, known, kind)
-    from tierrank.losses.registry import THEIRS
+    from tierrank.losses.registry import theirs
 
-    theirs = objective in THEIRS  # which `find` answers; some have a colon of their own
-    name, own = (objective, {}) if theirs else parse_named(objective, "--objective")
+    # A name of another library may have a colon of its own; `find` answers it.
+    foreign = theirs(objective) is not None
+    name, own = (objective, {}) if foreign else parse_named(objective, "--objective")
     params["objective"] = _objective_name(name)
     if own or objective_params:
         params["objective_params"] = {**own, **(objective_params or {})}

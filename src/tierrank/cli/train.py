@@ -98,16 +98,19 @@ def train(
     Ctrl-C stops after the step at hand and leaves a model that can be used; --resume then goes on
     to the very model that an undisturbed run would have given, also after a crash.
     """
+    from tierrank.cli.estimators import check_kinds, default_kind, make_ranker, parse_settings
+
+    if resume and overwrite:
+        raise typer.BadParameter("--resume goes on, --overwrite begins anew: give one of them")
+    kind = model or default_kind()
+    check_kinds([kind])  # before torch is loaded
+
     from tierrank import metrics
-    from tierrank.cli.estimators import default_kind, make_ranker, parse_settings
     from tierrank.cli.inputs import check_labels
     from tierrank.cli.model_folder import TrainingFolder
     from tierrank.cli.progress import FitDisplay
 
-    if resume and overwrite:
-        raise typer.BadParameter("--resume goes on, --overwrite begins anew: give one of them")
     options.use_threads(threads)
-    kind = model or default_kind()
     ranker = make_ranker(
         kind,
         objective=objective,

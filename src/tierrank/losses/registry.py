@@ -45,6 +45,7 @@ OBJECTIVES: dict[str, Entry] = {}
 _BY_NDCG = "weighs the pairs of ranknet by NDCG, which no objective here does"
 THEIRS = {
     "lambdarank": _BY_NDCG,
+    "lambdamart": _BY_NDCG,
     "rank:ndcg": _BY_NDCG,
     "rank:map": "weighs the pairs of ranknet by MAP, which no objective here does",
     "rank:pairwise": "is called ranknet here",
@@ -117,9 +118,9 @@ def find(name: str) -> Entry:
     plain = {_plain(known): entry for known, entry in OBJECTIVES.items()}
     if _plain(name) in plain:
         return plain[_plain(name)]
-    if name in THEIRS:
+    if (known := theirs(name)) is not None:
         raise ValueError(
-            f"there is no objective {name!r}: it {THEIRS[name]}. Begin with 'pl-partition', the "
+            f"there is no objective {name!r}: it {known}. Begin with 'pl-partition', the "
             f"exact likelihood. The objectives are {', '.join(OBJECTIVES)}"
         )
     close = difflib.get_close_matches(_plain(name), plain, n=1)
@@ -127,6 +128,11 @@ def find(name: str) -> Entry:
     raise ValueError(
         f"there is no objective {name!r}; {hint}The objectives are {', '.join(OBJECTIVES)}"
     )
+
+
+def theirs(name: str) -> str | None:
+    """What an objective of LightGBM or XGBoost is here; None of any other name."""
+    return {_plain(known): what for known, what in THEIRS.items()}.get(_plain(name))
 
 
 def _plain(name: str) -> str:

@@ -180,8 +180,10 @@ def of_frame(data: Any, columns: Mapping[str, Any], weights: Any = None) -> Any:
     """
     if not is_frame(data):
         if columns:
+            weighted = any("weight" in name for name in columns)
+            hint = " Numbers beside it that say how often are weights=." if weighted else ""
             raise ValueError(
-                f"{', '.join(columns)}: columns are for frames, not for {preview(data)}."
+                f"{', '.join(columns)}: columns are for frames, not for {preview(data)}.{hint}"
             )
         return data
     if not columns and is_numbered(data):
