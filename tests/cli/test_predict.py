@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import re
 
 import numpy as np
 import pandas as pd
@@ -201,3 +202,11 @@ def test_what_is_wrong_with_standard_input_is_said_of_it(run, model, content):
     assert ran.code == 1
     assert ran.err.startswith("Error: standard input")
     assert ran.err.count("\n") == 1
+
+
+def test_standard_input_that_finds_no_room_is_one_line_that_names_it(run, model, fold, full_disk):
+    content = (fold / "test.txt").read_bytes()
+    with full_disk(at=200):
+        ran = run("predict", model, "-", input=content)
+    assert ran.code == 1
+    assert re.fullmatch(r"Error: \S+/standard input: File too large\n", ran.err)

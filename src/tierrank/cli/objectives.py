@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from tierrank.cli.app import app
+from tierrank.cli.messages import explained
 
 
 @app.command()
+@explained
 def objectives(
     name: Annotated[
         str | None, typer.Argument(help="One of them, to read how it is defined.")

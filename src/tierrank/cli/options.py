@@ -159,12 +159,13 @@ def on_disk(file: Path, lists: bool = False) -> Iterator[Path]:
         yield file
         return
     from tierrank.data.files import beginning
+    from tierrank.storage import replace_file
 
     content = sys.stdin.buffer.read()
     start, packed = beginning(content)
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         path = Path(folder, f"standard input{suffix_of(start, lists)}{packed}")
-        path.write_bytes(content)
+        replace_file(path, content)  # which names it, if there is no room
 
         def called(message: Warning | str) -> str:
             return str(message).replace(str(path), "standard input")
