@@ -100,6 +100,9 @@ class Reading:
     separator: str | None = None
     weight: str | None = None
 
+    def __post_init__(self) -> None:
+        self.fill()  # refuses what is no number
+
     def fill(self) -> float | None:
         """What missing values become; None to keep them."""
         if self.missing == "keep":

@@ -15,6 +15,7 @@ from tierrank.cli.aggregation.wording import in_words, noted, spelled
 from tierrank.cli.app import app
 from tierrank.cli.messages import stdout
 from tierrank.cli.options import RawCsv, Seed, Separator, Threads, named, use_threads
+from tierrank.names import check_table_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,6 +150,9 @@ def aggregate(
         first_rank=first_rank, second_rank=second_rank, winner_as=winner_as, tie_words=tie_word,
         weight=weight, separator=separator,
     )  # fmt: skip
+    reading.check_rest(rest)
+    check_table_kind(kind)
+    models.check_names(model, prior)
     use_threads(threads)
     wanted = partial(
         models.make_model, prior=prior, uncertainty=uncertainty, solver=solver, max_iter=max_iter,
