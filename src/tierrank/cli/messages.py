@@ -66,7 +66,9 @@ def _look_for_inputs(options: Mapping[str, Any]) -> None:
         if ranker.is_dir():
             models.append(ranker)
         elif ranker != STDIN and not ranker.exists():
-            raise ValueError(f"{ranker}: there is no such model, nor a file of scores or predictions.")
+            raise ValueError(
+                f"{ranker}: there is no such model, nor a file of scores or predictions."
+            )
     if models:
         from tierrank import storage
 
