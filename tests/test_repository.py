@@ -4,6 +4,7 @@ how its command starts.
 
 import importlib.metadata
 import importlib.resources
+import inspect
 import pydoc
 import re
 import subprocess
@@ -73,12 +74,48 @@ def test_what_needs_no_estimator_loads_nothing_heavy_beyond_torch():
     ["--help", "--version", "tarin", "train --help", "train --hlep", "train", "aggregate --help",
      "extreme trian", "extreme train --help", "train trian.txt --out m", "aggregate vots.csv",
      "predict modle x.txt", "export modle m.onnx", "compare floder",
-     "extreme evaluate modle x.txt"],
+     "extreme evaluate modle x.txt", "train . --out m --model liner", "compare . --model liner",
+     "aggregate . --component two", "aggregate . --missing-rank gone",
+     "train . --out m --objective pl-partiton", "train . --out m --objective rank:ndcg",
+     "train . --out m --metric ndgc@10", "train . --out m --metric ndcg@ten",
+     "train . --out m --features standrdize", "train . --out m --set trees",
+     "train . --out m --missing zero", "compare . --objective pl-partiton",
+     "compare . --metric ndgc@10", "compare . --features standrdize",
+     "aggregate . --model davison", "aggregate . --prior gausian", "aggregate . --kind gmes",
+     "aggregate . --rest lst", "extreme train . --out m --objective foo",
+     "extreme train . --out m --metric psp", "objectives pl-partiton", "evaluate . .",
+     "evaluate - . --metric ndgc@10", "predict . .", "predict . . --missing zero",
+     "extreme evaluate . .", "export . m.onnx"],
 )  # fmt: skip
 def test_help_and_typing_mistakes_do_not_wait_for_torch(typed):
     names, said = loaded_by("from tierrank.__main__ import main; main()", *typed.split())
     assert "tierrank.cli.app" in names, said
     assert [name for name in ("torch", "numpy", "sklearn") if name in names] == []
+
+
+def test_the_names_that_commands_know_are_those_of_the_registries():
+    from tierrank import losses, metrics, names
+    from tierrank.aggregation.terms.priors import PRIORS
+    from tierrank.data.rankings.detection import KINDS
+    from tierrank.metrics.labels.registry import MEASURES as LABEL_MEASURES
+    from tierrank.ranking.features import TRANSFORMERS
+
+    assert tuple(losses.OBJECTIVES) == names.OBJECTIVES
+    assert tuple(metrics.MEASURES) == names.METRICS
+    whole = [name for name, measure in metrics.MEASURES.items()
+             if "k" not in inspect.signature(measure).parameters]  # fmt: skip
+    assert tuple(whole) == names.WHOLE_LIST
+    assert tuple(LABEL_MEASURES) == names.LABEL_METRICS
+    assert tuple(TRANSFORMERS) == names.FEATURES
+    assert tuple(PRIORS) == names.PRIORS
+    assert tuple(KINDS) == names.TABLE_KINDS
+
+
+def test_an_objective_that_commands_would_not_know_is_refused():
+    from tierrank.losses.registry import objective
+
+    with pytest.raises(ValueError, match=r"enter 'mine' in tierrank\.names"):
+        objective("mine", "pairwise", "nobody")
 
 
 @pytest.mark.parametrize("module", ["typer", "typer.rich_utils", "numpy", "torch", "torch._C"])

@@ -215,3 +215,13 @@ def test_a_forest_that_looks_at_no_feature_is_refused_even_at_a_leaf(states, tmp
     storage.write(tmp_path, "model", {"estimator": name, **info}, {**arrays, key: forged})
     with pytest.raises(StorageError, match="looks at a feature beyond"):
         tr.load(tmp_path)
+
+
+@pytest.mark.parametrize("names", [[["a"]] * 3, [{}] * 3, [None] * 3, [1, 2, 3], "abc", None])
+@pytest.mark.parametrize("kind", ["linear", "neural", "boosted"])
+def test_names_of_features_that_are_no_strings_are_refused(states, tmp_path, kind, names):
+    name, info, arrays = states[kind]
+    info = {**info, "feature_names_in": names}
+    storage.write(tmp_path, "model", {"estimator": name, **info}, dict(arrays))
+    with pytest.raises(StorageError, match="names of features are no list of strings"):
+        tr.load(tmp_path)

@@ -24,9 +24,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 try:
     import fcntl
@@ -47,7 +48,7 @@ DTYPES = {
 }  # fmt: skip
 DAY = 86400.0
 
-Arrays = dict[str, np.ndarray[Any, Any]]
+Arrays: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 
 
 class StorageError(ValueError):
@@ -94,6 +95,8 @@ def _write_tensors(file: IO[bytes], tensors: Arrays) -> str:
     The same bytes as `safetensors.numpy.save` gives: those would be in memory a second time. Its
     `save_file` takes neither a file that is open nor the umask, and hides what the disk says.
     """
+    import numpy as np
+
     digest = hashlib.sha256()
 
     def put(part: bytes | memoryview) -> None:
@@ -122,9 +125,7 @@ def read(folder: Path, name: str) -> tuple[dict[str, Any], Arrays]:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    if not folder.is_dir():
-        raise StorageError(f"{folder}: there is no such folder. A saved {name} is a folder.")
-    _refuse_code(folder)
+    check(folder, name)
     manifest, file, data = _manifest_and_bytes(folder, name)
     if hashlib.sha256(data).hexdigest() != manifest["tensors"]["sha256"]:
         raise StorageError(f"{file}: does not have the bytes that were written. {_remedy(name)}")
@@ -134,12 +135,22 @@ def read(folder: Path, name: str) -> tuple[dict[str, Any], Arrays]:
         raise StorageError(f"{file}: is no safetensors file ({error}). {_remedy(name)}") from None
 
 
+def check(folder: Path, name: str) -> None:
+    """Refuse a folder that holds nothing of this name, or what does not belong there.
+
+    This takes neither numpy nor torch, so a mistyped folder is answered at once.
+    """
+    if not folder.is_dir():
+        raise StorageError(f"{folder}: there is no such folder. A saved {name} is a folder.")
+    _refuse_code(folder)
+    _refuse_absent(folder, name)
+
+
 def _manifest_and_bytes(folder: Path, name: str) -> tuple[dict[str, Any], Path, bytes]:
     """The manifest, and the file that it points to with its bytes."""
     path = folder / f"{name}.json"
     while True:
-        if not path.is_file():
-            raise StorageError(f"{path}: is missing. Is {folder} the folder of a saved {name}?")
+        _refuse_absent(folder, name)
         with path.open("rb") as opened:
             raw = opened.read()
             manifest = _manifest(path, name, raw)
@@ -341,6 +352,12 @@ def _refuse_code(folder: Path) -> None:
                 f"{file}: does not belong there, and files of this kind can run code when opened. "
                 "tierrank writes none: remove it, if you know where the folder comes from."
             )
+
+
+def _refuse_absent(folder: Path, name: str) -> None:
+    if not exists(folder, name):
+        path = folder / f"{name}.json"
+        raise StorageError(f"{path}: is missing. Is {folder} the folder of a saved {name}?")
 
 
 def _canonical(manifest: Mapping[str, Any]) -> bytes:

@@ -1,6 +1,9 @@
 """The demo, the list of objectives, and what holds for the command as a whole."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ from tierrank.demo import OBJECTIVES as OBJECTIVES_OF_THE_DEMO
 from tierrank.losses import OBJECTIVES
 
 PNG = b"\x89PNG\r\n\x1a\n"
+FULL = Path("/dev/full")
 
 
 def test_the_demo_prints_a_table_of_errors_and_saves_a_plot(run, tmp_path):
@@ -122,3 +126,13 @@ def test_an_unknown_objective_is_met_with_the_nearest(run):
     ran = run("objectives", "rank-nte")
     assert ran.code == 2
     assert "there is no objective 'rank-nte'; did you mean 'ranknet'?" in ran.text
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["objectives"], ["objectives", "pl-partition"]])
+def test_standard_output_on_a_full_disk_is_one_line(arguments):
+    command = [sys.executable, "-m", "tierrank", *arguments]
+    with FULL.open("w") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ran.returncode == 1
+    assert re.fullmatch(r"Error: .*No space left on device\n", ran.stderr)

@@ -94,6 +94,7 @@ def test_features_may_be_left_to_the_ranker_or_out():
         ({"settings": {"early_stopping_rounds": 5}}, "linear ranker has it as --set patience=…"),
         ({"kind": "boosted", "settings": {"n_estimators": 5}}, "has it as --set trees=…"),
         ({"kind": "boosted", "settings": {"n_jobs": 5}}, "--set n_jobs: use --threads"),
+        ({"objective": "Rank:NDCG"}, "no objective 'Rank:NDCG': it .* Begin with 'pl-partition'"),
         ({"objective": "lambdarank"}, "no objective 'lambdarank': it .* Begin with 'pl-partition'"),
         ({"objective": "rank:ndcg"}, "no objective 'rank:ndcg': it weighs the pairs of ranknet"),
         ({"features": ["standardise"]}, "Did you mean 'standardize'"),

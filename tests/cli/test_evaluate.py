@@ -120,7 +120,11 @@ def test_conventions_reach_the_metrics(run, model, tmp_path):
         (["{data}", "{model}"], 1, "The data come last"),
         (["{model}", "{model}", "{data}"], 1, "is given twice"),
         (["{model}"], 2, "Missing argument"),
-        (["nothing", "{data}"], 1, "there is no such model, nor a file of scores"),
+        (
+            ["nothing", "{data}"],
+            1,
+            "nothing: there is no such model, nor a file of scores or predictions",
+        ),
         (["{model}", "nothing.txt"], 1, "nothing.txt: No such file"),
         (["{model}", "{data}", "--fold", "1"], 1, "it has no folds"),
         (["{short}", "{data}"], 1, "has 2 scores, but the data have"),

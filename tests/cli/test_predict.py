@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import re
 
 import numpy as np
 import pandas as pd
@@ -96,6 +97,7 @@ def test_a_table_that_lacks_a_column_is_refused_by_its_name(run, table_model, tm
     assert "x3" in ran.text
 
 
+@pytest.mark.filterwarnings("default")  # which the command shows as a note
 def test_a_sparse_letor_file_may_lack_the_last_features_but_not_have_more(run, model, tmp_path):
     (tmp_path / "less.txt").write_text("0 qid:1 2:0.5\n0 qid:1 1:0.1\n")
     ran = run("predict", model, tmp_path / "less.txt")
@@ -114,7 +116,7 @@ def test_a_dense_letor_file_of_fewer_features_is_another_data_set(run, model, tm
     (tmp_path / "one.txt").write_text("0 qid:1 1:0.5\n1 qid:1 1:0.1\n")
     ran = run(command, model, tmp_path / "one.txt")
     assert ran.code == 1
-    assert "has 1 feature, but the model was fitted to 4, and the file is dense" in ran.text
+    assert "has 1 feature, but the model has 4, and the file is dense" in ran.text
     assert "as index:0" in ran.text
     (tmp_path / "zero.txt").write_text("0 qid:1 1:0.5 4:0\n1 qid:1 1:0.1\n")  # the way that it says
     assert run(command, model, tmp_path / "zero.txt").code == 0
@@ -201,3 +203,11 @@ def test_what_is_wrong_with_standard_input_is_said_of_it(run, model, content):
     assert ran.code == 1
     assert ran.err.startswith("Error: standard input")
     assert ran.err.count("\n") == 1
+
+
+def test_standard_input_that_finds_no_room_is_one_line_that_names_it(run, model, fold, full_disk):
+    content = (fold / "test.txt").read_bytes()
+    with full_disk(at=200):
+        ran = run("predict", model, "-", input=content)
+    assert ran.code == 1
+    assert re.fullmatch(r"Error: \S+/standard input: File too large\n", ran.err)

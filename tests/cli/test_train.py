@@ -75,14 +75,29 @@ def test_a_fold_of_several_must_be_chosen(run, tmp_path, simulate):
     assert " 18 " in ran.text  # queries of three parts
 
 
-def test_a_validation_file_has_the_same_columns_even_if_it_names_fewer(run, fold, tmp_path):
+def test_a_dense_validation_file_of_fewer_features_is_another_data_set(run, fold, tmp_path):
+    one = "1 qid:1 1:0.5\n0 qid:1 1:0.1\n"
+    (tmp_path / "one.txt").write_text(one)
+    ran = run("train", fold / "train.txt", "--valid", tmp_path / "one.txt", "--out", tmp_path / "m")
+    assert ran.code == 1
+    assert "one.txt: has 1 feature, but train.txt has 4, and the file is dense" in ran.text
+    assert not (tmp_path / "m").exists()
+    (fold / "vali.txt").write_text(one)
+    ran = run("train", fold, "--out", tmp_path / "m")
+    assert ran.code == 1
+    assert "vali.txt: has 1 feature, but train.txt has 4, and the file is dense" in ran.text
+
+
+@pytest.mark.filterwarnings("default")  # which the command shows as a note
+def test_a_sparse_validation_file_has_the_same_columns_even_if_it_names_fewer(run, fold, tmp_path):
     valid = tmp_path / "valid.txt"
-    valid.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")  # features 2 to 4 are 0
+    valid.write_text("1 qid:1 1:0.5\n0 qid:1 2:0.1\n")  # features 3 and 4 are 0
     ran = run(
         "train", fold / "train.txt", "--valid", valid, "--model", "linear",
         "--out", tmp_path / "m",
     )  # fmt: skip
     assert ran.code == 0
+    assert "Note: valid.txt has 2 features, and train.txt 4: the file is sparse" in ran.err
     assert "valid 2 1 " in ran.text
     assert tr.load(tmp_path / "m").history_.best_metric is not None
 
@@ -348,7 +363,10 @@ def test_the_same_command_gives_the_same_files(run, fold, tmp_path):
         (["--threads", "0"], 2, "--threads"),
     ],
 )
-def test_wrong_arguments_are_explained(run, fold, tmp_path, arguments, code, message):
+def test_wrong_arguments_are_explained(run, fold, tmp_path, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    for name in ("x", "x.csv"):  # a file that is not there is refused before all else
+        (tmp_path / name).touch()
     train = ["train", fold / "train.txt", "--out", tmp_path / "m"]
     kind = [] if "--model" in arguments else ["--model", "linear"]
     ran = run(*train, *kind, *arguments)

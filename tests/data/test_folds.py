@@ -63,9 +63,15 @@ def test_five_numbered_parts_make_the_five_folds_of_letor(tmp_path, name):
 
 
 def test_letor_files_of_a_fold_agree_on_their_columns(tmp_path):
-    files = {"train.txt": _letor(1), "vali.txt": _letor(2, "3:1"), "test.txt": _letor(3, "0:1")}
+    files = {
+        "train.txt": _letor(1, "2:1"),
+        "vali.txt": _letor(2, "3:1"),
+        "test.txt": _letor(3, "0:1 3:1"),
+    }
     _write(tmp_path / "a", files)
     (fold,) = read_folds(tmp_path / "a")
+    with pytest.warns(UserWarning, match=r"train\.txt has 3 features, and vali\.txt 4"):
+        assert len(fold.train) == 2
     assert [data.n_features for data in (fold.train, fold.valid, fold.test)] == [4, 4, 4]
     _write(tmp_path / "b", {f"S{i}.txt": _letor(i, f"{i}:{i} 100:1") for i in range(1, 6)})
     train = read_folds(tmp_path / "b")[1].train

@@ -238,16 +238,28 @@ def test_a_query_file_that_does_not_fit_is_refused(read, tmp_path, counts, messa
 
 
 def test_the_parts_of_a_fold_agree_on_their_columns(tmp_path):
-    (tmp_path / "train.txt").write_text("1 qid:1 1:1 2:2\n0 qid:1 1:3 2:1\n")
+    (tmp_path / "train.txt").write_text("1 qid:1 1:3\n0 qid:1 2:1\n")
     (tmp_path / "vali.txt.gz").write_bytes(gzip.compress(b"1 qid:2 3:1\n"))
-    (tmp_path / "test.txt.xz").write_bytes(lzma.compress(b"1 qid:3 0:1\n"))
-    fold = read_letor_fold(tmp_path)
+    (tmp_path / "test.txt.xz").write_bytes(lzma.compress(b"1 qid:3 0:1\n0 qid:3 2:1\n"))
+    with pytest.warns(UserWarning, match="has 3 features") as warned:
+        fold = read_letor_fold(tmp_path)
+    said = "has 3 features, and vali.txt.gz 4: the file is sparse, so the others are 0."
+    assert [str(each.message) for each in warned] == [f"train.txt {said}", f"test.txt.xz {said}"]
     assert list(fold) == ["train", "vali", "test"]
     assert [data.n_features for data in fold.values()] == [4, 4, 4]
     assert all(scipy.sparse.issparse(data.X) for data in fold.values())
-    assert fold["train"].X.toarray().tolist() == [[0, 1, 2, 0], [0, 3, 1, 0]]
+    assert fold["train"].X.toarray().tolist() == [[0, 3, 0, 0], [0, 0, 1, 0]]
     (tmp_path / "vali.txt.gz").unlink()
     assert list(read_letor_fold(tmp_path)) == ["train", "test"]
+
+
+def test_a_dense_part_of_a_fold_with_fewer_features_is_refused(tmp_path):
+    (tmp_path / "train.txt").write_text("1 qid:1 1:1 2:2 3:1\n0 qid:1 1:3 2:1 3:5\n")
+    (tmp_path / "vali.txt").write_text("1 qid:2 1:1 2:2\n0 qid:2 1:3\n")
+    with pytest.raises(LetorError, match=r"vali\.txt: has 2 features, but train\.txt has 3"):
+        read_letor_fold(tmp_path)
+    vali = read_letor_fold(tmp_path, n_features=3)["vali"]  # whoever says how many there are
+    assert vali.X.tolist() == [[1, 2, 0], [3, 0, 0]]
 
 
 def test_a_fold_without_its_files_is_refused(tmp_path):

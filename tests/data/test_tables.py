@@ -5,6 +5,7 @@ import gzip
 import lzma
 import math
 import sys
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -310,3 +311,15 @@ def test_rows_that_are_only_to_be_scored_need_no_label(tmp_path, suffix):
     assert read.qid.tolist() == [5, 5]
     everything = read_table(tmp_path / f"t{suffix}", label=None)
     assert everything.feature_names == ("label", "f1", "f2")
+
+
+def test_a_header_of_nothing_but_separators_does_not_take_the_memory(read):
+    cells = 100_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(TableError, match="two columns are called ''"):
+            read("," * cells)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 50 * cells

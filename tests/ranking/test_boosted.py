@@ -314,7 +314,10 @@ def test_every_answer_names_an_argument_that_there_is():
     assert not set(THEIR_FIT_WORDS) & set(inspect.signature(tr.BoostedRanker.fit).parameters)
 
 
-@pytest.mark.parametrize("name", ["lambdarank", "rank:ndcg", "rank_xendcg", "rank:pairwise"])
+@pytest.mark.parametrize(
+    "name",
+    ["lambdarank", "LambdaRank", "lambda-mart", "rank:ndcg", "rank_xendcg", "rank:pairwise"],
+)
 def test_the_libraries_objectives_are_answered_with_ours(name):
     with pytest.raises(ValueError, match=f"no objective '{name}': it .*(ranknet|listnet)"):
         small(objective=name).fit(X, Y, qid=QID)

@@ -78,18 +78,23 @@ def compare(
     Means are over the test queries of all folds, with 95% bootstrap intervals; differences to the
     first, on the same queries, come with the p-value of a paired randomisation test.
     """
+    from tierrank.cli.estimators import check_names, default_kind
+
+    kinds = model or [default_kind()]
+    objectives, named = objective or ["pl-partition"], metric or ["ndcg@10"]
+    check_names(kinds, objectives, features or (), named)
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
+
     from tierrank import metrics
-    from tierrank.cli.estimators import default_kind
 
     options.use_threads(threads)
-    measures = [metrics.from_name(name) for name in metric or ["ndcg@10"]]
+    measures = [metrics.from_name(name) for name in named]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)  # better refused now than after the work
     rankers = _rankers(
-        model or [default_kind()], objective or ["pl-partition"], settings or [],
+        kinds, objectives, settings or [],
         features=features or (), metric=measures[0].name, seed=seed, threads=threads,
     )  # fmt: skip
-    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
     parts = _folds(data, folds, valid_fraction, how, seed)
     comparison = _run(rankers, parts, measures)
     standings = comparison.standings(seed=seed)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from tierrank import names
 from tierrank.cli.messages import note
 
 if TYPE_CHECKING:
@@ -60,12 +61,34 @@ def parse_named(text: str, option: str) -> tuple[str, dict[str, Any]]:
     return name.strip(), parse_settings(pairs, f"{option} {name}:")
 
 
+def check_kinds(kinds: Iterable[str]) -> None:
+    """Refuse kinds of rankers that there are not."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"there is no model {kind!r}: use {', '.join(KINDS)}.")
+
+
+def check_names(
+    kinds: Iterable[str],
+    objectives: Iterable[str],
+    features: Iterable[str],
+    metrics: Iterable[str],
+) -> None:
+    """Refuse names that there are not, before torch is loaded: that takes seconds."""
+    check_kinds(kinds)
+    for objective in objectives:
+        _parse_objective(objective)
+    for step in _steps(features):
+        _parse_step(step)
+    for metric in metrics:
+        names.metric_name(metric)
+
+
 def ranker_class(kind: str) -> type[Ranker]:
     """The class of a kind of ranker."""
     import tierrank
 
-    if kind not in KINDS:
-        raise ValueError(f"there is no model {kind!r}: use {', '.join(KINDS)}.")
+    check_kinds([kind])
     found: type[Ranker] = getattr(tierrank, KINDS[kind])
     return found
 
@@ -111,19 +134,13 @@ def make_ranker(
     ranker_type = ranker_class(kind)
     known = ranker_type().get_params(deep=False)
     params = check_settings(settings or {}, known, kind)
-    from tierrank.losses.registry import THEIRS
-
-    theirs = objective in THEIRS  # which `find` answers; some have a colon of their own
-    name, own = (objective, {}) if theirs else parse_named(objective, "--objective")
-    params["objective"] = _objective_name(name)
+    params["objective"], own = _parse_objective(objective)
     if own or objective_params:
         params["objective_params"] = {**own, **(objective_params or {})}
     params["metric"] = _checked_metric(metric)
     params["random_state"] = seed
-    if (steps := list(features)) == ["none"]:
-        params["features"] = None
-    elif steps:
-        params["features"] = [_step(each) for each in steps]
+    if features := list(features):
+        params["features"] = [_step(each) for each in _steps(features)] or None
     if threads is not None and "threads" in known:
         params["threads"] = threads
     if kind == "boosted" and "library" not in params and not find_spec("lightgbm"):
@@ -176,10 +193,11 @@ def settings_by_kind(pairs: Iterable[str], kinds: Iterable[str]) -> dict[str, di
     return own
 
 
-def _objective_name(name: str) -> str:
-    from tierrank.losses import find
-
-    return find(name).name
+def _parse_objective(text: str) -> tuple[str, dict[str, Any]]:
+    # A name of another library may have a colon of its own; it is answered as it is.
+    foreign = names.theirs(text) is not None
+    name, own = (text, {}) if foreign else parse_named(text, "--objective")
+    return names.objective_name(name), own
 
 
 def _checked_metric(name: str) -> str:
@@ -191,17 +209,21 @@ def _checked_metric(name: str) -> str:
     return name
 
 
+def _steps(features: Iterable[str]) -> list[str]:
+    """The steps that are asked for: "none" alone is no step."""
+    steps = list(features)
+    return [] if steps == ["none"] else steps
+
+
+def _parse_step(text: str) -> tuple[str, dict[str, Any]]:
+    name, params = parse_named(text, "--features")
+    return names.feature_name(name), params
+
+
 def _step(text: str) -> Any:
     from tierrank.ranking.features.steps import TRANSFORMERS
 
-    name, params = parse_named(text, "--features")
-    if name not in TRANSFORMERS:
-        close = difflib.get_close_matches(name, [*TRANSFORMERS, "none"], n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(
-            f"there are no features {name!r}.{hint} Use {', '.join(TRANSFORMERS)}, one option "
-            "for each, or none."
-        )
+    name, params = _parse_step(text)
     try:
         return TRANSFORMERS[name](**params)
     except TypeError as error:

@@ -13,6 +13,7 @@ import typer
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.messages import explained, stdout
+from tierrank.names import metric_name
 
 if TYPE_CHECKING:
     from tierrank.cli.inputs import Array
@@ -82,15 +83,18 @@ def evaluate(
     With several rankers, the differences to the first one too, with intervals and the p-value of
     a paired randomisation test.
     """
+    if as_json and as_csv:
+        raise typer.BadParameter("--json or --csv: give one of them")
+    for name in metric or ():
+        metric_name(name)  # before torch is loaded
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
+
     from tierrank.ranking.standings import standings
     from tierrank.report.tables import standings_csv, standings_json, standings_table
 
-    if as_json and as_csv:
-        raise typer.BadParameter("--json or --csv: give one of them")
     options.use_threads(threads)
     conventions = {"gain": gain, "ties": ties, "empty": _number_or_word(empty)}
     measures = _measures(metric or list(DEFAULT_METRICS), conventions, asked=bool(metric))
-    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
     values: dict[str, dict[str, Array]] = {}
     if data == options.STDIN and data in rankers:
         raise ValueError("standard input (-) is given twice: for scores and for the data.")

@@ -21,10 +21,11 @@ def export(
     ],
 ) -> None:
     """Write the scorer of a model as ONNX, for onnxruntime and what else reads it."""
+    if out.suffix.lower() != ".onnx":
+        raise typer.BadParameter(f"the file is called something.onnx, and {out} is not")
+
     from tierrank.cli.model_folder import load_ranker
     from tierrank.ranking.export import to_onnx
 
-    if out.suffix.lower() != ".onnx":
-        raise typer.BadParameter(f"the file is called something.onnx, and {out} is not")
     to_onnx(load_ranker(model), out)
     stdout().print(f"The scorer is in {out}", markup=False, soft_wrap=True)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierrank.cli.messages import note
 from tierrank.cli.options import Reading
 from tierrank.data import RankingData, read, read_folds
 from tierrank.data.letor import read_letor_files
+from tierrank.data.letor.reader import check_fewer
 from tierrank.data.reading import is_table
 from tierrank.data.tables.choice import absent
 from tierrank.tiers.grouping import group_rows
@@ -187,28 +187,16 @@ def read_for_model(path: Path, ranker: Ranker, how: Reading) -> RankingData:
 
 
 def with_columns(data: RankingData, columns: int, path: Path) -> RankingData:
-    """Check the number of features against a model's.
-
-    A sparse LETOR file does not say how many it has: its rows may all be 0 in the last ones. A
-    dense one, by its reader's measure, and a table do.
-    """
+    """Check the number of features against a model's; a sparse LETOR file may have fewer."""
     if data.n_features == columns:
         return data
-    there = f"{data.n_features:,} feature{'s' * (data.n_features != 1)}"
     if data.n_features > columns or data.feature_names is not None:
+        there = f"{data.n_features:,} feature{'s' * (data.n_features != 1)}"
         raise ValueError(
             f"{path}: has {there}, but the model was fitted to {columns:,}: "
             "give data with the same columns as the training data had."
         )
-    if isinstance(data.X, np.ndarray):
-        raise ValueError(
-            f"{path}: has {there}, but the model was fitted to {columns:,}, and the file is dense: "
-            "its rows name two thirds of them or more, so the others are missing and not 0. Give "
-            "the same features as the training data had. (If they are 0 in all rows, write the "
-            "last of them into one row, as index:0.)"
-        )
-    said = f"{path.name} has {there}, and the model {columns:,}"
-    note(f"{said}: the file is sparse, so the others are 0.")
+    check_fewer(path, data.n_features, columns, "the model", dense=isinstance(data.X, np.ndarray))
     wider = data.X.copy()
     wider.resize(len(data), columns)
     return replace(data, X=wider)

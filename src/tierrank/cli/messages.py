@@ -61,12 +61,19 @@ def _look_for_inputs(options: Mapping[str, Any]) -> None:
         path = options.get(name)
         if isinstance(path, Path) and path != STDIN and not path.exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    model = options.get("model")
-    if isinstance(model, Path) and not model.is_dir():
-        raise ValueError(f"{model}: there is no such folder. A saved model is a folder.")
+    models = [model] if isinstance(model := options.get("model"), Path) else []
     for ranker in options.get("rankers", ()):
-        if ranker != STDIN and not ranker.exists():
-            raise ValueError(f"{ranker}: there is no such model, nor a file of scores.")
+        if ranker.is_dir():
+            models.append(ranker)
+        elif ranker != STDIN and not ranker.exists():
+            raise ValueError(
+                f"{ranker}: there is no such model, nor a file of scores or predictions."
+            )
+    if models:
+        from tierrank import storage
+
+        for model in models:
+            storage.check(model, "model")
 
 
 def stdout() -> Console:

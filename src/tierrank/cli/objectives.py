@@ -7,15 +7,24 @@ from typing import Annotated
 import typer
 
 from tierrank.cli.app import app
+from tierrank.cli.messages import explained
+from tierrank.names import objective_name
 
 
 @app.command()
+@explained
 def objectives(
     name: Annotated[
         str | None, typer.Argument(help="One of them, to read how it is defined.")
     ] = None,
 ) -> None:
     """List the objectives by the names that commands and models take, or explain one."""
+    if name is not None:
+        try:
+            objective_name(name)  # before torch is loaded
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
     from inspect import getdoc, signature
     from itertools import groupby
     from operator import attrgetter
@@ -27,10 +36,7 @@ def objectives(
 
     family_of = attrgetter("family")
     if name is not None:
-        try:
-            entry = find(name)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
+        entry = find(name)
         call = ", ".join(
             str(option.replace(annotation=option.empty))
             for option in signature(entry.function).parameters.values()

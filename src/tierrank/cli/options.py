@@ -100,6 +100,9 @@ class Reading:
     separator: str | None = None
     weight: str | None = None
 
+    def __post_init__(self) -> None:
+        self.fill()  # refuses what is no number
+
     def fill(self) -> float | None:
         """What missing values become; None to keep them."""
         if self.missing == "keep":
@@ -159,12 +162,13 @@ def on_disk(file: Path, lists: bool = False) -> Iterator[Path]:
         yield file
         return
     from tierrank.data.files import beginning
+    from tierrank.storage import replace_file
 
     content = sys.stdin.buffer.read()
     start, packed = beginning(content)
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         path = Path(folder, f"standard input{suffix_of(start, lists)}{packed}")
-        path.write_bytes(content)
+        replace_file(path, content)  # which names it, if there is no room
 
         def called(message: Warning | str) -> str:
             return str(message).replace(str(path), "standard input")

@@ -47,13 +47,14 @@ def predict(
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
     """Score rows: one number a line, in the order of the rows; higher is better in a query."""
+    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
+
     from tierrank.cli.inputs import read_for_model, scores_of
     from tierrank.cli.model_folder import load_ranker
     from tierrank.storage import replace_file
 
     options.use_threads(threads)
     ranker = load_ranker(model)
-    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
     with options.on_disk(data) as file:
         rows = read_for_model(file, ranker, how)
     scores = scores_of(ranker, rows)

@@ -98,28 +98,33 @@ def train(
     Ctrl-C stops after the step at hand and leaves a model that can be used; --resume then goes on
     to the very model that an undisturbed run would have given, also after a crash.
     """
+    from tierrank.cli.estimators import check_names, default_kind, make_ranker, parse_settings
+
+    if resume and overwrite:
+        raise typer.BadParameter("--resume goes on, --overwrite begins anew: give one of them")
+    kind = model or default_kind()
+    check_names([kind], [objective], features or (), [metric])
+    objective_params = parse_settings(objective_param or (), "--objective-param")
+    more = parse_settings(settings or (), "--set")
+    how = options.Reading(
+        label, query, tuple(drop or ()), missing, zero_based, separator, weight_column
+    )
+
     from tierrank import metrics
-    from tierrank.cli.estimators import default_kind, make_ranker, parse_settings
     from tierrank.cli.inputs import check_labels
     from tierrank.cli.model_folder import TrainingFolder
     from tierrank.cli.progress import FitDisplay
 
-    if resume and overwrite:
-        raise typer.BadParameter("--resume goes on, --overwrite begins anew: give one of them")
     options.use_threads(threads)
-    kind = model or default_kind()
     ranker = make_ranker(
         kind,
         objective=objective,
-        objective_params=parse_settings(objective_param or (), "--objective-param"),
+        objective_params=objective_params,
         features=features or (),
-        settings=parse_settings(settings or (), "--set"),
+        settings=more,
         metric=metric,
         seed=seed,
         threads=threads,
-    )
-    how = options.Reading(
-        label, query, tuple(drop or ()), missing, zero_based, separator, weight_column
     )
     if process_number() > 0:  # started by torchrun to help the first, which says and saves all
         if kind == "neural":

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tierrank.data.multilabel import MultiLabelData
-from tierrank.extreme.head.objectives import fused_name
 from tierrank.extreme.network import widths
 from tierrank.extreme.samplers import NAMES as SAMPLERS
 from tierrank.metrics import labels as label_metrics
+from tierrank.names import fused_name
 from tierrank.training.devices import device_for
 from tierrank.training.settings import Course, check_count, check_size
 

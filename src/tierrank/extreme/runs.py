@@ -14,13 +14,13 @@ import numpy as np
 from tierrank.data.multilabel import MultiLabelData
 from tierrank.extreme.batches import LabelBatches
 from tierrank.extreme.glas import Glas
-from tierrank.extreme.head.objectives import fused_name
 from tierrank.extreme.learner import LabelLearner
 from tierrank.extreme.network import Network
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.samplers import Sampler, sampler_from
 from tierrank.extreme.top import padded, top_labels
 from tierrank.metrics import labels as label_metrics
+from tierrank.names import fused_name
 from tierrank.training import Checkpoint, History, Progress, Watch
 from tierrank.training.devices import device_for, own_randomness, seed_generators
 from tierrank.training.loop import Evaluate, Position, WentAstray, train

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 from torch import Tensor
 
+from tierrank import names
 from tierrank.losses.reduction import Reduction, reduce
 from tierrank.plackett_luce import transforms
 from tierrank.plackett_luce.inputs import Scores
@@ -42,16 +42,6 @@ class Entry:
 
 OBJECTIVES: dict[str, Entry] = {}
 
-_BY_NDCG = "weighs the pairs of ranknet by NDCG, which no objective here does"
-THEIRS = {
-    "lambdarank": _BY_NDCG,
-    "rank:ndcg": _BY_NDCG,
-    "rank:map": "weighs the pairs of ranknet by MAP, which no objective here does",
-    "rank:pairwise": "is called ranknet here",
-    "rank_xendcg": "is a cross entropy as listnet is, with other targets",
-}
-"""What the objectives of LightGBM and XGBoost are, to those who look for them here."""
-
 
 def objective(name: str, family: Family, source: str) -> Callable[[Function], Function]:
     """Enter a function of (scores, tiers, *, weights, reduction) under a name.
@@ -59,6 +49,8 @@ def objective(name: str, family: Family, source: str) -> Callable[[Function], Fu
     What all objectives need is done here, once: labels are refused where tiers belong, and the
     transforms of `torch.func` are let through.
     """
+    if name not in names.OBJECTIVES:
+        raise ValueError(f"enter {name!r} in tierrank.names, where the commands look for it")
 
     def enter(function: Function) -> Function:
         @wraps(function)
@@ -114,20 +106,4 @@ def add_module(function: Callable[..., Any], module: type) -> None:
 
 def find(name: str) -> Entry:
     """The objective of this name; case, hyphens and underscores do not matter."""
-    plain = {_plain(known): entry for known, entry in OBJECTIVES.items()}
-    if _plain(name) in plain:
-        return plain[_plain(name)]
-    if name in THEIRS:
-        raise ValueError(
-            f"there is no objective {name!r}: it {THEIRS[name]}. Begin with 'pl-partition', the "
-            f"exact likelihood. The objectives are {', '.join(OBJECTIVES)}"
-        )
-    close = difflib.get_close_matches(_plain(name), plain, n=1)
-    hint = f"did you mean {plain[close[0]].name!r}? " if close else ""
-    raise ValueError(
-        f"there is no objective {name!r}; {hint}The objectives are {', '.join(OBJECTIVES)}"
-    )
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_\s]", "", name.lower())
+    return OBJECTIVES[names.objective_name(name)]

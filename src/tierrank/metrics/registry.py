@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tierrank import names
 from tierrank.metrics.cascade import err, reciprocal_rank
 from tierrank.metrics.discounted import dcg, ndcg, sharp_ndcg
 from tierrank.metrics.inputs import Reduction, checked_k
@@ -26,17 +25,6 @@ MEASURES: dict[str, Callable[..., Any]] = {
     "sharp-ndcg": sharp_ndcg,
     "pairwise-disagreement": pairwise_disagreement,
     "tau-b": kendall_tau_b,
-}
-
-_ALSO = {
-    "ap": "map",
-    "averageprecision": "map",
-    "rr": "mrr",
-    "reciprocalrank": "mrr",
-    "p": "precision",
-    "r": "recall",
-    "wpdl": "pairwise-disagreement",
-    "kendalltaub": "tau-b",
 }
 
 
@@ -87,39 +75,17 @@ def from_name(name: str, **options: Any) -> Metric:
         >>> metric.name, metric([3.0, 2.0, 1.0], [1, 2, 0])
         ('ndcg@2', 0.7967075809)
     """
-    stem, at, cutoff = name.strip().partition("@")
-    known = _find(stem, name)
+    known, k = names.metric_name(name)
     function = MEASURES[known]
     accepted = inspect.signature(function).parameters
     for option in options:
         if option not in accepted or option in ("scores", "labels", "qid", "lengths", "reduction"):
             raise ValueError(f"{known} has no option {option!r}.")
     shown = known
-    if "k" in accepted:
-        if at and "k" in options:
+    if known not in names.WHOLE_LIST:
+        if k is not None and "k" in options:
             raise ValueError(f"{name!r} says where to cut off, and so does k: give one of them.")
-        k = options.get("k", _cutoff(cutoff, name) if at else None)
+        k = options.get("k", k)
         options["k"] = checked_k(k)
         shown = known if k is None else f"{known}@{k}"
-    elif at:
-        raise ValueError(f"{name!r}: {known} looks at the whole list and has no cutoff.")
     return Metric(shown, function, options, function is not pairwise_disagreement)
-
-
-def _find(stem: str, name: str) -> str:
-    plain = {_plain(known): known for known in MEASURES} | _ALSO
-    if (found := plain.get(_plain(stem))) is not None:
-        return found
-    close = difflib.get_close_matches(_plain(stem), plain, n=1)
-    hint = f"did you mean {plain[close[0]]!r}? " if close else ""
-    raise ValueError(f"there is no metric {name!r}; {hint}The metrics are {', '.join(MEASURES)}")
-
-
-def _cutoff(cutoff: str, name: str) -> int:
-    if not re.fullmatch(r"[0-9]+", cutoff) or int(cutoff) < 1:
-        raise ValueError(f"{name!r}: after @ comes a number of places from 1 on, as in ndcg@10.")
-    return int(cutoff)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_\s]", "", name.lower())

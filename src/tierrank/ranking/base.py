@@ -321,6 +321,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             params["features"] = [clone(step) for step in steps.steps]
         ranker = cls(**params)
         features, names = info["n_features_in"], info["feature_names_in"]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("the names of features are no list of strings")
         if not isinstance(features, int) or (names and len(names) != features):
             raise ValueError(f"{len(names)} names of features do not go with {features!r} features")
         if steps.steps and steps.steps[0].n_features_in_ != features:

@@ -340,3 +340,6 @@ def test_what_numbers_cannot_hold_is_not_saved_as_something_else(tmp_path):
     tiny = {item: [x[0] * 1e-200 * 1e-180] for item, x in features.items()}
     with pytest.raises(ValueError, match="feature x0 is so small"):
         tr.FeatureAggregator(l2=0.1, standardize=False).fit(rankings, tiny)
+    below = {item: [x[0] * 1e-200 * 1e-310] for item, x in features.items()}
+    with pytest.raises(ValueError, match="feature x0 is so small that its coefficient is beyond"):
+        tr.FeatureAggregator().fit(rankings, below)

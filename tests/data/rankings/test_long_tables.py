@@ -212,6 +212,8 @@ def test_an_item_that_stands_twice_is_refused_or_keeps_its_best_place(read):
         ("list,item,rank\n", {}, "columns but no row"),
         ("list,item,rank\n1,a,1\n,b,1\n", {}, "line 3: the list is empty"),
         ("list,item,rank\n1,a,1\n1, ,1\n", {}, "line 3: the item is empty"),
+        ("list,item,rank\n1,a,1\nNA,b,1\n", {}, "line 3: the list is NA, which stands for a miss"),
+        ("list,item,rank\n1,a,1\n1, None,2\n", {}, "line 3: the item is None, which stands for"),
         ("list,item,rank\n1,a,1\n1,b\n", {}, "line 3: this row has 2 cells"),
         ("list,item,rank,n\n1,a,1,2\n1,b,2,3\n", {"weight": "n"}, "line 3: the weight differs"),
         ("list,item,rank,n\n1,a,1,0\n", {"weight": "n"}, "line 2: the weight is missing, or not"),
@@ -327,6 +329,8 @@ def test_what_cannot_be_written_is_refused_and_leaves_no_file(tmp_path):
         (rankings([["a"], []], rest="last"), "list 1 names no item"),
         (rankings([["a", 1.5]]), "the name of item 1 is 1.5"),
         (rankings([[" "]]), "the name of item 0 is ' '"),
+        (rankings([["a", "NA"]]), "in CSV the item 'NA' is a missing value"),
+        (with_keys("x", "null"), "in CSV the list 'null' is a missing value"),
         (rankings([["\ud800"]]), "the name of item 0 is"),
         (rankings([["1", 1]]), "an integer and a string are both '1'"),
         (rankings([[2**63]]), "integers of 64 bits"),
@@ -338,6 +342,13 @@ def test_what_cannot_be_written_is_refused_and_leaves_no_file(tmp_path):
     with pytest.raises(TableError, match="no suffix of a table"):
         write_long_rankings(rankings([["a"]]), tmp_path / "bad.txt")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_a_word_for_what_is_missing_comes_back_from_parquet(tmp_path):
+    rankings = Rankings.from_rankings([["NA", "None"], ["None", "NA"]])
+    write_long_rankings(rankings, tmp_path / "named.parquet")
+    back = read_long_rankings(tmp_path / "named.parquet")
+    assert back.tiers.to_rankings() == rankings.tiers.to_rankings()
 
 
 # damage ------------------------------------------------------------------------------------------

@@ -67,6 +67,7 @@ def test_words_for_a_tie_are_known_and_can_be_replaced(read, word):
     with pytest.raises(TableError, match=r"a word for a tie \(remis\)"):
         read(text, tie_words=["Remis"])
     assert read("a,b,winner\nx,y,REMIS\n", tie_words=["Remis"]).outcome.tolist() == [0]
+    assert read("a,b,winner\nx,y,None\n", tie_words=["none"]).outcome.tolist() == [0]
 
 
 def test_sides_that_are_numbers_stay_numbers_and_others_are_words(read):
@@ -208,6 +209,8 @@ BOTH_SCORES = {"first_score": "home_score", "second_score": "away_score"}
         (SCORED + "x,y,2,two\n", {}, "line 3: the score column 'away_score' has 'two'"),
         ("a,b,winner\nx,y,x\ny,y,y\n", {}, "line 3: a side plays against itself"),
         ("a,b,winner\nx,y,x\n,y,y\n", {}, "line 3: the side is empty"),
+        ("a,b,winner\nx,y,x\nx,NA,x\n", {}, "line 3: the side is NA, which stands for a missing"),
+        ("a,b,winner\nx,y,x\nx,y,NA\n", {}, "line 3: the winner is 'NA', which is not the name"),
         ("a,b,winner\nx,y,x\nx,y,\n", {}, "line 3: the winner is empty"),
         ("a,b,winner,n\nx,y,x,1\nx,y,x,0\n", {"weight": "n"}, "line 3: the weight is missing, or"),
         ("a,b,winner\n", {}, "columns but no row"),

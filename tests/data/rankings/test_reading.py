@@ -181,6 +181,7 @@ def test_a_table_of_winners_and_losers_becomes_ordered_partitions(tmp_path):
         ("lists.csv", "list,item,rank\na,2,1\na,0,2\nb,1,1\nb,2,2\n"),
         ("games.csv", "winner,loser\n2,0\n1,2\n"),
         ("lists.jsonl", "[2, 0]\n[1, 2]\n"),
+        ("wide.csv", "2,0,1\n1,2,\n2,,1\n"),
     ],
 )
 def test_items_that_are_the_integers_from_0_on_are_their_own_numbers(tmp_path, name, text):
@@ -190,6 +191,6 @@ def test_items_that_are_the_integers_from_0_on_are_their_own_numbers(tmp_path, n
         tiers = read_preferences(path, list=None, winner="winner", loser="loser").tiers
         assert tiers.to_rankings() == [[1, 2, 0]]
     else:
-        tiers = read_rankings(path).tiers
+        tiers = read_rankings(path, kind="wide" if name == "wide.csv" else None).tiers
         assert tiers.to_rankings() == [[2, 0], [1, 2]]
     assert (tiers.names or tuple(range(tiers.n_items))) == (0, 1, 2)

@@ -215,6 +215,13 @@ def _linear(
             watch(Progress(number, most, "iteration", value / weight))
 
     descent = linear.minimise(term, solver, most, iterated)
+    with np.errstate(over="ignore"):
+        coef = descent.scores / scaling.scale
+    if not np.isfinite(coef).all():
+        small = names[int(np.argmin(np.isfinite(coef)))]
+        raise ValueError(
+            f"feature {small} is so small that its coefficient is beyond float64: use another unit"
+        )
     information = term.at(descent.scores).of_lists()
     if within is not None and name in NEED_CONNECTION:
         check_maximum(term, descent, information, within, names)
@@ -229,7 +236,7 @@ def _linear(
     return Fit(
         scaling,
         {
-            "coef_": descent.scores / scaling.scale,
+            "coef_": coef,
             "log_likelihood_": log_likelihood,
             "aic_": aic,
             "solver_": solver,

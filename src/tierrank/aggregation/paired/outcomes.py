@@ -7,16 +7,18 @@ wherever d and t lie.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tierrank.names import GAME_MODELS, GameModel
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-Model = Literal["davidson", "rao-kupper", "bradley-terry"]
-MODELS: tuple[Model, ...] = ("davidson", "rao-kupper", "bradley-terry")
+Model = GameModel
+MODELS = GAME_MODELS
 
 
 class Derivatives(NamedTuple):

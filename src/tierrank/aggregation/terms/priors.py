@@ -12,6 +12,7 @@ import numpy as np
 
 from tierrank.aggregation.lists import FloatArray
 from tierrank.aggregation.terms.parts import Bend
+from tierrank.names import prior_name
 from tierrank.training.settings import check_size
 
 
@@ -100,17 +101,5 @@ def prior_from(spelled: str | Prior | None) -> Prior | None:
     """The prior that a user means by "gaussian", "gaussian:2.5", "pseudo-item:0.5" or None."""
     if spelled is None or isinstance(spelled, GaussianPrior | PseudoItem):
         return spelled
-    kind, colon, number = str(spelled).partition(":")
-    if kind not in PRIORS:
-        raise ValueError(
-            f"there is no prior {spelled!r}: it is None, one of {', '.join(PRIORS)}, or one of "
-            "them with its size, as in gaussian:2 (standard deviation of log-worths) or "
-            "pseudo-item:0.5 (wins and losses)"
-        )
-    if not colon:
-        return PRIORS[kind]()
-    try:
-        size = float(number)
-    except ValueError:
-        raise ValueError(f"{number!r}, of the prior {spelled!r}, is not a number") from None
-    return PRIORS[kind](size)
+    kind, size = prior_name(spelled)
+    return PRIORS[kind]() if size is None else PRIORS[kind](size)

@@ -15,6 +15,7 @@ from tierrank.cli.aggregation.wording import in_words, noted, spelled
 from tierrank.cli.app import app
 from tierrank.cli.messages import stdout
 from tierrank.cli.options import RawCsv, Seed, Separator, Threads, named, use_threads
+from tierrank.names import check_table_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,12 +136,6 @@ def aggregate(
     places = Places(out, json, csv, save)
     places.check()
     _check_level(level)
-    use_threads(threads)
-    wanted = partial(
-        models.make_model, prior=prior, uncertainty=uncertainty, solver=solver, max_iter=max_iter,
-        seed=seed, home=home, ties=ties, top_k=top_k,
-    )  # fmt: skip
-    fitted = wanted(model or models.usual(None, home=home))
     if (first_wins is None) != (second_wins is None):
         raise ValueError("give both of --first-wins and --second-wins.")
     if component not in ("all", "largest"):
@@ -155,6 +150,15 @@ def aggregate(
         first_rank=first_rank, second_rank=second_rank, winner_as=winner_as, tie_words=tie_word,
         weight=weight, separator=separator,
     )  # fmt: skip
+    reading.check_rest(rest)
+    check_table_kind(kind)
+    models.check_names(model, prior)
+    use_threads(threads)
+    wanted = partial(
+        models.make_model, prior=prior, uncertainty=uncertainty, solver=solver, max_iter=max_iter,
+        seed=seed, home=home, ties=ties, top_k=top_k,
+    )  # fmt: skip
+    fitted = wanted(model or models.usual(None, home=home))
     with models.waiting(f"Reading {file}"):
         data = reading.read(
             file, format=format, kind=kind, strict=strict, rest=rest, columns=columns

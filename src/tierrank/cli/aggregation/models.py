@@ -10,14 +10,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tierrank import names
+from tierrank.cli.estimators import parse_named
 from tierrank.cli.messages import stderr
+from tierrank.names import GAME_MODELS as GAMES
 
 if TYPE_CHECKING:
     from tierrank.aggregation.aggregator import RankAggregator
     from tierrank.aggregation.paired import PairedTies
     from tierrank.data import Games, Rankings
 
-GAMES = ("davidson", "rao-kupper", "bradley-terry")
+
+def check_names(model: str | None, prior: str) -> None:
+    """Refuse names that there are not, before torch is loaded: that takes seconds."""
+    if model is not None and _plain(model) not in GAMES:
+        _parse_objective(model)
+    if prior != "none":
+        names.prior_name(prior)
 
 
 def make_model(
@@ -34,7 +43,7 @@ def make_model(
 ) -> RankAggregator | PairedTies:
     """An unfitted estimator; what is wrong with the options is found before data is read."""
     own_prior = None if prior == "none" else prior
-    kind = model.strip().lower().replace("_", "-")
+    kind = _plain(model)
     if kind in GAMES:
         if top_k is not None:
             raise ValueError(
@@ -84,19 +93,8 @@ def _of_lists(
     model: str, prior: str | None, uncertainty: Any, solver: Any, max_iter: int | None, seed: int
 ) -> RankAggregator:
     from tierrank.aggregation.aggregator import RankAggregator
-    from tierrank.cli.estimators import parse_named
-    from tierrank.losses import OBJECTIVES, find
 
-    name, params = parse_named(model, "--model")
-    try:
-        objective = find(name).name
-    except ValueError:
-        close = difflib.get_close_matches(name.lower(), [*OBJECTIVES, *GAMES], n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        raise ValueError(
-            f"there is no --model {name}.{hint} It is one of `tierrank objectives`, or, for games "
-            f"of two sides, {', '.join(GAMES)}."
-        ) from None
+    objective, params = _parse_objective(model)
     found = RankAggregator(
         objective,
         objective_params=params or None,
@@ -111,6 +109,23 @@ def _of_lists(
     except TypeError as error:  # of a parameter that the objective does not have
         raise ValueError(f"--model {model}: {error}.") from None
     return found
+
+
+def _plain(model: str) -> str:
+    return model.strip().lower().replace("_", "-")
+
+
+def _parse_objective(model: str) -> tuple[str, dict[str, Any]]:
+    name, params = parse_named(model, "--model")
+    try:
+        return names.objective_name(name), params
+    except ValueError:
+        close = difflib.get_close_matches(name.lower(), [*names.OBJECTIVES, *GAMES], n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ValueError(
+            f"there is no --model {name}.{hint} It is one of `tierrank objectives`, or, for games "
+            f"of two sides, {', '.join(GAMES)}."
+        ) from None
 
 
 def fit(model: RankAggregator | PairedTies, data: Rankings | Games, file: Path) -> float:

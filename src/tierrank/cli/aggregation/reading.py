@@ -45,8 +45,7 @@ def read(
     from tierrank.data.files import without_compression
     from tierrank.data.rankings.reading import read_lists_or_games
 
-    if rest not in (None, "absent", "last"):
-        raise ValueError(f"--rest is absent or last, not {rest!r}.")
+    check_rest(rest)
     with on_disk(file, lists=True) as path:
         if file == STDIN and format == "auto":
             format = without_compression(path).suffix[1:] or "preflib"
@@ -64,6 +63,12 @@ def read(
     if rest == "last":
         raise DataFileError(file, None, "--rest last is for rankings: a game has two sides.")
     return found
+
+
+def check_rest(rest: str | None) -> None:
+    """Refuse what `--rest` cannot be."""
+    if rest not in (None, "absent", "last"):
+        raise ValueError(f"--rest is absent or last, not {rest!r}.")
 
 
 def missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:

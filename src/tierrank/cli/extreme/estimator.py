@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tierrank import names
 from tierrank.cli.estimators import check_settings, parse_settings
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ OPTIONS = {
     "metric": "--metric",
     "random_state": "--seed",
 }
+
+
+def check_names(objective: str, metric: str | None) -> None:
+    """Refuse names that there are not, before torch is loaded: that takes seconds."""
+    _objective(objective)
+    if metric is not None:
+        names.label_metric_name(metric)
 
 
 def make_ranker(settings: Iterable[str], *, with_valid: bool, **typed: Any) -> ExtremeRanker:
@@ -90,13 +98,12 @@ def labels_a_row(ranker: ExtremeRanker, data: MultiLabelData) -> float:
 
 
 def _objective(name: str) -> str:
-    from tierrank.extreme.head.objectives import FUSED, fused_name
-
     try:
-        return fused_name(name)
+        return names.fused_name(name)
     except ValueError:
+        *others, last = names.FUSED
         raise ValueError(
-            f"--objective {name}: use {', '.join(FUSED[:-1])} or {FUSED[-1]}, which can do with "
+            f"--objective {name}: use {', '.join(others)} or {last}, which can do with "
             "some labels' scores at a time."
         ) from None
 

@@ -150,8 +150,6 @@ def _first_labels(
         blocks = predictions.predicted(model, X, k, propensity)
         top = np.concatenate([labels for labels, _ in blocks])
         return _First(top, model.n_labels_, _Counts(model.label_counts_, model.n_rows_))
-    if not ranker.exists():
-        raise ValueError(f"{ranker}: there is no such model, nor a file of predictions.")
     if propensity:
         raise ValueError(f"{ranker}: is a file of predictions: leave out --propensity.")
     top, n_labels = predictions.read_top(ranker, k)

@@ -136,10 +136,7 @@ def train(
     Ctrl-C stops after the step at hand and leaves a model that can be used; --resume then goes on
     to the very model that an undisturbed run would have given, also after a crash.
     """
-    from tierrank.cli.extreme import summary
-    from tierrank.cli.extreme.estimator import make_ranker
-    from tierrank.cli.extreme.inputs import read_parts
-    from tierrank.cli.model_folder import TrainingFolder
+    from tierrank.cli.extreme.estimator import check_names, make_ranker
 
     if resume and overwrite:
         raise typer.BadParameter("--resume goes on, --overwrite begins anew: give one of them")
@@ -149,6 +146,12 @@ def train(
         raise ValueError("--valid-labels are those of --valid: give that as well.")
     if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE") != "1":
         raise ValueError("this works in one process, with --threads: start it without torchrun.")
+    check_names(objective, metric)
+
+    from tierrank.cli.extreme import summary
+    from tierrank.cli.extreme.inputs import read_parts
+    from tierrank.cli.model_folder import TrainingFolder
+
     common.use_threads(threads)
     ranker = make_ranker(
         settings or (),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -110,7 +111,9 @@ def read_letor_fold(
 
     They may be compressed (`train.txt.gz`, …). The arguments are those of `read_letor`; what they
     leave open (the number of features, where indices start, dense or sparse) is settled for all
-    three together, so that their columns agree. So all three are in memory at once.
+    three together, so that their columns agree. So all three are in memory at once. A
+    dense file with fewer features than the others is refused; a sparse one is filled up with 0 and
+    a warning.
 
     Returns
     -------
@@ -173,13 +176,41 @@ def _finish(
                 f"the feature index {file.largest} is over {last}, the last of {columns} that "
                 f"start at {base}: pass a larger n_features, or none.",
             )
+    if n_features is None:
+        widest = max(files, key=lambda file: file.largest).text.path.name
+        for file in files:
+            own = max(file.largest - base + 1, 0)
+            if own < columns:
+                check_fewer(file.text.path, own, columns, widest, dense=_is_dense([file], own))
     if dense is None:
-        cells = columns * sum(len(file.labels) for file in files)
-        dense = sum(len(file.values) for file in files) * _ENTRY >= cells * _CELL
+        dense = _is_dense(files, columns)
     return [
         RankingData(_matrix(file, base, columns, dense), file.labels, file.qid, file.comments)
         for file in files
     ]
+
+
+def check_fewer(path: Path, there: int, columns: int, whose: str, *, dense: bool) -> None:
+    """Refuse a dense file that has fewer features than others; say so of a sparse one.
+
+    A sparse file does not say how many it has: its rows may all be 0 in the last ones.
+    """
+    has = f"has {there:,} feature{'s' * (there != 1)}"
+    if dense:
+        raise LetorError(
+            path,
+            None,
+            f"{has}, but {whose} has {columns:,}, and the file is dense: its rows name two thirds "
+            "of them or more, so the others are missing and not 0. Give these too. (If they are 0 "
+            "in all rows, write the last of them into one row, as index:0.)",
+        )
+    what = f"{path.name} {has}, and {whose} {columns:,}: the file is sparse, so the others are 0."
+    warnings.warn(what, stacklevel=2)
+
+
+def _is_dense(files: Sequence[Parsed], columns: int) -> bool:
+    cells = columns * sum(len(file.labels) for file in files)
+    return sum(len(file.values) for file in files) * _ENTRY >= cells * _CELL
 
 
 def _check_options(n_features: int | None, one_based: OneBased) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tierrank.data.tables.arrow import ArrowColumns, codes_and_distinct, fill
 from tierrank.data.tables.assembly import BadColumn, Columns, Distinct, FloatArray, spread
 from tierrank.data.tables.choice import absent, refuse_same_names
-from tierrank.data.tables.csv_numbers import BadCell, exact_number, numbers, places
+from tierrank.data.tables.csv_numbers import MISSING, BadCell, exact_number, numbers, places
 from tierrank.data.tables.csv_reader import as_floats, header_error, words_only
 from tierrank.data.tables.csv_text import CsvText, read_text
 from tierrank.data.tables.errors import TableError, shown
@@ -124,18 +124,20 @@ class Fetched:
         """How many rows there are."""
         return self._columns.rows
 
-    def keys(self, position: int, what: str) -> Keys:
-        """Int64 keys if all are whole numbers, else strings; none is missing."""
+    def keys(self, position: int, what: str, missing: Container[str] = MISSING) -> Keys:
+        """Int64 keys if all are whole numbers, else strings; none is missing, nor such a word."""
         codes, values = self.distinct(position, what)
-        keys = self.keys_of(values, what)
+        keys = self.keys_of(values, what, missing)
         if isinstance(keys, BadKey):
             self.refuse(int((codes == keys.code).argmax()), position, keys.why)
         return Keys(codes, keys).renumbered()
 
-    def keys_of(self, values: Sequence[Any], what: str) -> AnyArray | BadKey:
+    def keys_of(
+        self, values: Sequence[Any], what: str, missing: Container[str] = MISSING
+    ) -> AnyArray | BadKey:
         """The same of distinct values, of one column or several."""
         written = isinstance(self._columns, CsvColumns)
-        return keys_of_words(values, what) if written else keys_of(values, what)
+        return keys_of_words(values, what, missing) if written else keys_of(values, what)
 
     def floats(self, position: int, what: str) -> FloatArray:
         """[rows] numbers, NaN for what is missing."""

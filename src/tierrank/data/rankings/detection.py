@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from tierrank.data.rankings.games import Games
 from tierrank.data.tables.assembly import BadColumn
 from tierrank.data.tables.csv_numbers import exact_number
 from tierrank.data.tables.errors import shown
-
-Kind = Literal["items", "games", "preferences", "paired-ranks", "wide", "orders"]
+from tierrank.names import TableKind as Kind
 
 KINDS: dict[Kind, str] = {
     "items": "a row is an item of a list",

@@ -11,6 +11,7 @@ import numpy as np
 
 from tierrank.data.files import writing
 from tierrank.data.rankings.container import Rankings
+from tierrank.data.tables.csv_numbers import MISSING
 from tierrank.data.tables.errors import need_pyarrow
 from tierrank.data.tables.reader import PARQUET, SEPARATORS, table_suffix
 from tierrank.data.tables.writer import is_utf8
@@ -52,6 +53,8 @@ def write_long_rankings(rankings: Rankings, path: str | PathLike[str]) -> None:
     suffix = table_suffix(path)
     need_pyarrow(path)
     table = _table(rankings)
+    if suffix != PARQUET:
+        _refuse_missing_words(table)
     with writing(path) as file:
         if suffix == PARQUET:
             import pyarrow as pa
@@ -110,6 +113,18 @@ def _repeated(names: list[Any], codes: Any, what: str) -> Any:
     if often > 1:
         raise ValueError(f"an integer and a string are both {same!r}: rename one of them.")
     return pa.array(words, pa.large_string()).take(pa.array(codes))
+
+
+def _refuse_missing_words(table: Any) -> None:
+    from pyarrow import compute
+
+    for what in ("list", "item"):
+        words = compute.unique(table.column(what)).to_pylist()
+        if absent := next((word for word in words if str(word).strip() in MISSING), None):
+            raise ValueError(
+                f"in CSV the {what} {absent!r} is a missing value: call it otherwise, or write "
+                "Parquet."
+            )
 
 
 def _as_csv(table: Any, separator: str) -> bytes:

@@ -20,7 +20,6 @@ from tierrank.data.rankings.detection import (
     KINDS,
     PARTS,
     UNLIKELY,
-    Kind,
     Reading,
     bears_out,
     complete,
@@ -46,6 +45,8 @@ from tierrank.data.rankings.preflib.reader import read_with
 from tierrank.data.rankings.wide_tables import read_wide_rankings
 from tierrank.data.tables.frames import is_frame, is_numbered
 from tierrank.data.tables.reader import TableFormat
+from tierrank.names import TableKind as Kind
+from tierrank.names import check_table_kind
 from tierrank.tiers.arrays import preview
 
 FileFormat = Literal["preflib", "jsonl"] | TableFormat
@@ -152,8 +153,7 @@ def read_lists_or_games(
     """Do the same as `read_rankings`, but games stay games: who is named first may matter."""
     if format not in FORMATS:
         raise ValueError(f"format is one of {', '.join(FORMATS)}, not {format!r}.")
-    if kind is not None and kind not in KINDS:
-        raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}.")
+    check_table_kind(kind)
     named = {part: _single(value) for part, value in columns.items() if value is not None}
     table_format: Any = None
     if isinstance(source, str | PathLike):
@@ -180,8 +180,10 @@ def of_frame(data: Any, columns: Mapping[str, Any], weights: Any = None) -> Any:
     """
     if not is_frame(data):
         if columns:
+            weighted = any("weight" in name for name in columns)
+            hint = " Numbers beside it that say how often are weights=." if weighted else ""
             raise ValueError(
-                f"{', '.join(columns)}: columns are for frames, not for {preview(data)}."
+                f"{', '.join(columns)}: columns are for frames, not for {preview(data)}.{hint}"
             )
         return data
     if not columns and is_numbered(data):

@@ -15,7 +15,7 @@ from tierrank.data.rankings.detection import readings
 from tierrank.data.rankings.grouped import Entries, without_repeats
 from tierrank.data.tables.assembly import FloatArray
 from tierrank.data.tables.csv_numbers import MISSING
-from tierrank.data.tables.keys import BadKey
+from tierrank.data.tables.keys import BadKey, keys_of_words
 from tierrank.data.tables.reader import TableFormat
 from tierrank.tiers.arrays import IntArray
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing
@@ -112,8 +112,9 @@ def _by_rank(
             "the rank is negative or infinite: ranks are 1, 2, …, and 0 or nothing for an item "
             "that is not ranked.",
         )
-    rows, items = np.nonzero((written > 0) & ~np.isnan(written))
-    return rows, items, ranks[rows, items], Catalogue(len(names), tuple(names))
+    rows, places = np.nonzero((written > 0) & ~np.isnan(written))
+    codes, catalogue = _catalogued(_numbers_or_words(names))
+    return rows, codes[places], ranks[rows, places], catalogue
 
 
 def _by_place(
@@ -135,10 +136,21 @@ def _by_place(
     table = np.stack(by_column, axis=1)
     rows, places = np.nonzero(table >= 0)
     items = Keys(table[rows, places], keys).renumbered()
-    catalogue = catalogue_of(items.keys.tolist())
-    numbers = {name: code for code, name in enumerate(catalogue.items)}
-    codes = np.array([numbers[name] for name in items.keys.tolist()], dtype=np.int64)
+    codes, catalogue = _catalogued(items.keys.tolist())
     return rows, codes[items.codes], places.astype(np.float64), catalogue
+
+
+def _numbers_or_words(names: Sequence[str]) -> Sequence[Any]:
+    """What columns are called, as if the names stood in cells: integers if all are."""
+    keys = keys_of_words(names, "item", missing=())
+    return names if isinstance(keys, BadKey) else keys.tolist()
+
+
+def _catalogued(names: Sequence[Any]) -> tuple[IntArray, Catalogue]:
+    """The number of each name, none twice, and the catalogue."""
+    catalogue = catalogue_of(names)
+    numbers = {name: code for code, name in enumerate(catalogue.items)}
+    return np.array([numbers[name] for name in names], dtype=np.int64), catalogue
 
 
 def _named(cell: Any) -> bool:

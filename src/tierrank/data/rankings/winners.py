@@ -35,7 +35,7 @@ class Winners(NamedTuple):
 
 def outcomes(fetched: Fetched, sides: Sides, how: Winners) -> OutcomeArray:
     """[rows] who won; a word that is unknown, or that means two things, is refused."""
-    winner = fetched.keys(how.position, "winner")
+    winner = fetched.keys(how.position, "winner", missing=())  # None may be a word for a tie
     known = _vocabulary(how)
     number = {str(name): i for i, name in enumerate(sides.names)}
     words = [str(word) for word in winner.keys.tolist()]

@@ -16,7 +16,7 @@ from tierrank.data.tables.choice import Choice, Wanted, choose
 from tierrank.data.tables.csv_numbers import MISSING, BadCell, numbers
 from tierrank.data.tables.csv_text import CsvText, read_text
 from tierrank.data.tables.errors import TableError
-from tierrank.data.tables.keys import BadKey, keys_of_words
+from tierrank.data.tables.keys import keys_of_words
 
 _LARGEST_BLOCK = 2**31 - 1
 
@@ -126,16 +126,7 @@ def _numbers(text: CsvText, choice: Choice, column: int, cells: Sequence[str]) -
 
 def _queries(text: CsvText, choice: Choice, column: Any) -> Any:
     codes, distinct = codes_and_distinct(column)
-    keys = keys_of_words(distinct)
-    for code, word in enumerate(distinct):
-        if word.strip() and word.strip() in MISSING:
-            why = (
-                f"the query is {word.strip()}, which stands for a missing value: give every row "
-                "one. (Where one is really called so, Parquet can tell.)"
-            )
-            keys = BadKey(code, why)
-            break
-    qid = spread(keys, codes)
+    qid = spread(keys_of_words(distinct), codes)
     if isinstance(qid, BadColumn):
         raise text.cell_error(qid.row or 0, choice.query, qid.why)
     return qid

@@ -95,15 +95,13 @@ def _rows(text: bytes, start: int, separator: bytes) -> Iterator[tuple[int, int]
             yield found.span(1)
 
 
-def _cells(text: bytes, start: int, end: int, separator: bytes) -> list[re.Match[bytes]]:
+def _cells(text: bytes, start: int, end: int, separator: bytes) -> Iterator[re.Match[bytes]]:
     cell = re.compile(_cell(separator))
-    found = []
     while (match := cell.match(text, start, end)) is not None:
-        found.append(match)
+        yield match
         if match.end() >= end:
             break
         start = match.end() + len(separator)
-    return found
 
 
 def _cell(separator: bytes) -> bytes:

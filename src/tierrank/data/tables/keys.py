@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tierrank.data.tables.csv_numbers import MISSING
 from tierrank.data.tables.errors import shown
 from tierrank.tiers.catalogue import is_missing
 
@@ -56,10 +57,22 @@ def keys_of(distinct: Sequence[Any], what: str = "query") -> npt.NDArray[Any] | 
     return _strings(list(words))
 
 
-def keys_of_words(distinct: Sequence[str], what: str = "query") -> npt.NDArray[Any] | BadKey:
-    """The same for text: words such as 7 are numbers if all are; 07 and 7.0 are words."""
+def keys_of_words(
+    distinct: Sequence[str], what: str = "query", missing: Container[str] = MISSING
+) -> npt.NDArray[Any] | BadKey:
+    """The same for text: words such as 7 are numbers if all are; 07 and 7.0 are words.
+
+    A word that stands for a missing value is no key: all rows that lack one would be of one kind.
+    """
     if all(_WHOLE.fullmatch(word) and _fits(int(word)) for word in distinct):
         return keys_of([int(word) for word in distinct], what)
+    for code, word in enumerate(map(str.strip, distinct)):
+        if word and word in missing:
+            return BadKey(
+                code,
+                f"the {what} is {word}, which stands for a missing value: give every row one. "
+                "(Where one is really called so, Parquet can tell.)",
+            )
     return keys_of(distinct, what)
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from tierrank.extreme.head.fused import fused_losses
-from tierrank.extreme.head.objectives import fused_name
 from tierrank.losses.reduction import Reduction, reduce
+from tierrank.names import fused_name
 from tierrank.tiers import Tiers
 
 

@@ -21,14 +21,13 @@ from torch import Tensor
 
 from tierrank import losses
 from tierrank.extreme.head.written import InBlock
+from tierrank.names import fused_name
 from tierrank.tiers import Tiers
 from tierrank.tiers.ragged import offsets, range_numbers, ranges
 
 Loss = Callable[[Tensor, Tiers], Tensor]  # of scores and tiers, [lists] losses
 
-COLLAPSED = ("pl-partition", "pl-lb", "pl-efron", "attrank")
-PAIRWISE = ("ranknet", "ranksvm")
-FUSED = COLLAPSED + PAIRWISE
+PAIRWISE = ("ranknet", "ranksvm")  # the others of `FUSED` ask for the log-sum-exp alone
 
 NEVER = -1e30  # the score of what is no rest: far below all others, but finite
 
@@ -80,17 +79,6 @@ def rest_of(objective: str | Loss, scores: Tensor, tiers: Tiers) -> Rest:
     if name in PAIRWISE:
         return PairwiseRest(name, loss, scores, tiers)
     return CollapsedRest(loss, scores, tiers)
-
-
-def fused_name(objective: str) -> str:
-    """The objective's own name; refuses those that need all labels at once."""
-    name = losses.find(objective).name
-    if name not in FUSED:
-        raise ValueError(
-            f"{name} needs all scores of a list at once, and they are computed in blocks of "
-            f"labels here; the objectives for that are {', '.join(FUSED)}"
-        )
-    return name
 
 
 class CollapsedRest:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tierrank import names
 from tierrank.metrics.inputs import Reduction, choice
 from tierrank.metrics.labels.measures import ndcg, precision, ps_ndcg, ps_precision
 
@@ -19,7 +18,6 @@ MEASURES: dict[str, Callable[..., Any]] = {
 }
 
 _PROPENSITY_SCORED = ("PSP", "PSnDCG")
-_ALSO = {"precision": "P", "psprecision": "PSP"}
 
 
 @dataclass(frozen=True)
@@ -67,29 +65,9 @@ def from_name(name: str, **options: Any) -> LabelMetric:
         >>> metric([[1], [0]], csr_array([[0, 1], [0, 1]]))
         0.5
     """
-    stem, at, cutoff = name.strip().partition("@")
-    known = _find(stem, name)
-    if not at:
-        raise ValueError(f"{name!r} does not say how many places count: write {known}@5, say.")
-    if not re.fullmatch(r"[0-9]+", cutoff) or int(cutoff) < 1:
-        raise ValueError(f"{name!r}: after @ comes a number of places from 1 on, as in {known}@5.")
+    known, k = names.label_metric_name(name)
     for option in options:
         if (known, option) != ("PSnDCG", "out_of"):
             raise ValueError(f"{known} has no option {option!r}.")
         choice("out_of", options["out_of"], ("reachable", "all"))
-    return LabelMetric(
-        f"{known}@{int(cutoff)}", int(cutoff), known in _PROPENSITY_SCORED, dict(options)
-    )
-
-
-def _find(stem: str, name: str) -> str:
-    plain = {known.lower(): known for known in MEASURES} | _ALSO
-    wanted = re.sub(r"[-_\s]", "", stem.lower())
-    if wanted in plain:
-        return plain[wanted]
-    close = difflib.get_close_matches(wanted, plain, n=1)
-    hint = f"did you mean {plain[close[0]] + '@5'!r}? " if close else ""
-    raise ValueError(
-        f"there is no metric of labels {name!r}; {hint}The metrics are {', '.join(MEASURES)}, "
-        "each with a number of places, as in PSP@5."
-    )
+    return LabelMetric(f"{known}@{k}", k, known in _PROPENSITY_SCORED, dict(options))
