@@ -152,7 +152,7 @@ def test_rows_without_labels_count_as_failures(evaluate, files, ranker):
         (["labels", "test_X.txt"], "holds features alone"),
         (["labels", "test.txt", "-k", 26], "-k is 26, but there are 25 labels"),
         (["test.txt", "labels"], "is a model. The data come last"),
-        (["nowhere", "test.txt"], "nowhere: there is no such model, nor a file of scores or predictions"),
+        (["nowhere", "test.txt"], "there is no such model, nor a file of scores or predictions"),
         (["train_Y.txt", "test.txt"], "has predictions for 120 rows, but test.txt has 40"),
         (["test_Y.txt", "test.txt", "--propensity", 1], "leave out --propensity"),
         (["labels", "test.txt", "--train-labels", "train_Y.txt"], "those of --train"),
