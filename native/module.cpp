@@ -80,6 +80,8 @@ NB_MODULE(_native, m) {
     m.attr("compiler") = TIERRANK_COMPILER;
 
     bind_likelihood(m);
+    bind_letor(m);
+    bind_xc(m);
 }
 
 } // namespace tierrank
