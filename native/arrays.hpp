@@ -50,5 +50,9 @@ template <class Left> nb::list as_tuples(const std::vector<Left> &left) {
 void bind_likelihood(nb::module_ &m);
 void bind_letor(nb::module_ &m);
 void bind_xc(nb::module_ &m);
+void bind_graphs(nb::module_ &m);
+void bind_drawing(nb::module_ &m);
+void bind_products(nb::module_ &m);
+void bind_forest(nb::module_ &m);
 
 } // namespace tierrank

@@ -26,8 +26,18 @@ template <class T> struct Lists {
     double weight(std::int64_t j) const { return tier_weights ? tier_weights[j] : 1.0; }
 };
 
+// Inner products Z_i · Z_j for the entries i, j of a sparse pattern: row i has the columns
+// columns[starts[i]] … columns[starts[i + 1] − 1].
+template <class T> struct Products {
+    std::int64_t rows, width;
+    const std::int64_t *starts, *columns;
+    const T *Z; // [rows, width]
+    T *out;     // [entries]
+};
+
 template <class T> struct KernelsFor {
     void (*log_prob)(const Lists<T> &, int threads);
+    void (*inner_products)(const Products<T> &, int threads);
 };
 
 struct Kernels {

@@ -82,6 +82,10 @@ NB_MODULE(_native, m) {
     bind_likelihood(m);
     bind_letor(m);
     bind_xc(m);
+    bind_graphs(m);
+    bind_drawing(m);
+    bind_products(m);
+    bind_forest(m);
 }
 
 } // namespace tierrank
