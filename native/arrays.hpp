@@ -6,13 +6,17 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <vector>
 
 namespace tierrank {
 
 namespace nb = nanobind;
+using namespace nb::literals; // "name"_a
 
 template <class T> using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using InTable = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T> using OutTable = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Offsets = In<std::int64_t>;
 
 inline void require(bool holds, const char *what) {
@@ -35,7 +39,20 @@ inline void check_indices(const In<std::int64_t> &index, std::int64_t end, const
     require(inside, what);
 }
 
+// Numbers that are left to Python, as it takes them: entry, start, end
+template <class Left> nb::list as_tuples(const std::vector<Left> &left) {
+    nb::list all;
+    for (const Left &one : left) all.append(nb::make_tuple(one.entry, one.start, one.end));
+    return all;
+}
+
 // What each part of the core offers to Python, in the file of that name.
 void bind_likelihood(nb::module_ &m);
+void bind_letor(nb::module_ &m);
+void bind_xc(nb::module_ &m);
+void bind_graphs(nb::module_ &m);
+void bind_drawing(nb::module_ &m);
+void bind_products(nb::module_ &m);
+void bind_forest(nb::module_ &m);
 
 } // namespace tierrank

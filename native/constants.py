@@ -1,6 +1,6 @@
 """Makes constants.hpp: quadrature rules and the polynomial of weak items, to the last digit.
 
-    python native/constants.py > native/constants.hpp      (needs mpmath)
+python native/constants.py > native/constants.hpp      (needs mpmath)
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ def weak(reach, degree):
         return mp.log(mp.sinh(half) / half) / v
 
     top = mpf(reach) ** 2
-    points = [
-        top * (mp.cos(mp.pi * (k + mpf(1) / 2) / degree) + 1) / 2 for k in range(degree)
-    ]
+    points = [top * (mp.cos(mp.pi * (k + mpf(1) / 2) / degree) + 1) / 2 for k in range(degree)]
     matrix, right = mp.matrix(degree, degree), mp.matrix(degree, 1)
     for i, v in enumerate(points):
         right[i] = function(v)

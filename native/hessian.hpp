@@ -22,7 +22,7 @@ namespace tierrank::TIERRANK_SET {
 
 template <class T> class HessianWorker {
   public:
-    void list(const Products<T> &q, std::int64_t i) {
+    void list(const HessianProducts<T> &q, std::int64_t i) {
         const Lists<T> &p = q.lists;
         const std::int64_t lo = p.list_offsets[i], tiers = p.list_offsets[i + 1] - lo;
         const std::int64_t start = p.row_offsets[i], n = p.rows(i);
@@ -83,7 +83,7 @@ template <class T> class HessianWorker {
     std::vector<T> worth, score, slope;
     Integral<T> integral;
 
-    void means_below(const Products<T> &q, std::int64_t i, std::int64_t tiers) {
+    void means_below(const HessianProducts<T> &q, std::int64_t i, std::int64_t tiers) {
         const Lists<T> &p = q.lists;
         if (!tiers) return;
         const std::int64_t lo = p.list_offsets[i], start = p.row_offsets[i];
@@ -108,7 +108,7 @@ template <class T> class HessianWorker {
     }
 
     // M u of one tier into out, 1ᵀM u into push; or M_aa and 1ᵀM 1
-    void tier(const Products<T> &q, std::int64_t tier, std::int64_t j) {
+    void tier(const HessianProducts<T> &q, std::int64_t tier, std::int64_t j) {
         const Lists<T> &p = q.lists;
         const std::int64_t from = p.tier_offsets[tier], size = p.tier_size(tier);
         const std::int64_t *rows = p.order + from;
@@ -159,7 +159,7 @@ template <class T> class HessianWorker {
     }
 };
 
-template <class T> void hessian_product(const Products<T> &q, int threads) {
+template <class T> void hessian_product(const HessianProducts<T> &q, int threads) {
     const auto ranges = equal_ranges(q.lists, 4000.0);
     parallel(std::int64_t(ranges.size()), threads, [&](std::int64_t k) {
         HessianWorker<T> worker;

@@ -3,10 +3,12 @@
 
 #include "hessian.hpp"
 #include "lists.hpp"
+#include "products.hpp"
 
 namespace tierrank::TIERRANK_SET {
 
-template <class T> constexpr KernelsFor<T> made{&log_prob<T>, &hessian_product<T>};
+template <class T>
+constexpr KernelsFor<T> made{&log_prob<T>, &hessian_product<T>, &inner_products<T>};
 
 #define TIERRANK_NAME_OF(set) #set
 #define TIERRANK_NAME(set) TIERRANK_NAME_OF(set)

@@ -55,15 +55,25 @@ equal_ranges(const Lists<T> &p, double cost, std::int64_t longest = INT64_MAX) {
 }
 
 // Each list's Hessian times its part of a vector, or its diagonal.
-template <class T> struct Products {
+template <class T> struct HessianProducts {
     Lists<T> lists; // without results
     const double *vector, *bottom_vector; // [rows] and [lists], or null: the diagonal
     double *out, *bottom_out;             // [rows] and [lists]
 };
 
+// Inner products Z_i · Z_j for the entries i, j of a sparse pattern: row i has the columns
+// columns[starts[i]] … columns[starts[i + 1] − 1].
+template <class T> struct Products {
+    std::int64_t rows, width;
+    const std::int64_t *starts, *columns;
+    const T *Z; // [rows, width]
+    T *out;     // [entries]
+};
+
 template <class T> struct KernelsFor {
     void (*log_prob)(const Lists<T> &, int threads);
-    void (*hessian_product)(const Products<T> &, int threads);
+    void (*hessian_product)(const HessianProducts<T> &, int threads);
+    void (*inner_products)(const Products<T> &, int threads);
 };
 
 struct Kernels {

@@ -94,7 +94,7 @@ void hessian_product(const Layout &layout, const In<T> &scores, const In<double>
             "a vector has a number a row, and its bottom one a list; empty ones ask for the diagonal");
     require(std::int64_t(out.shape(0)) == layout.rows, "one result a row");
     require(std::int64_t(bottom_out.shape(0)) == layout.lists(), "one bottom result a list");
-    const Products<T> products{lists_of(layout, scores, bottom, tier_weights),
+    const HessianProducts<T> products{lists_of(layout, scores, bottom, tier_weights),
                                diagonal ? nullptr : vector.data(),
                                diagonal ? nullptr : bottom_vector.data(), out.data(),
                                bottom_out.data()};

@@ -80,6 +80,12 @@ NB_MODULE(_native, m) {
     m.attr("compiler") = TIERRANK_COMPILER;
 
     bind_likelihood(m);
+    bind_letor(m);
+    bind_xc(m);
+    bind_graphs(m);
+    bind_drawing(m);
+    bind_products(m);
+    bind_forest(m);
 }
 
 } // namespace tierrank

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tierrank.tiers import Tiers, graph
+from tierrank.tiers import Tiers
 
 
 def reachable(edges):
@@ -223,23 +223,6 @@ def test_the_named_cycle_is_a_cycle_of_the_preferences(edges):
     assert walk[0] == walk[-1]
     assert len(set(walk)) == len(walk) - 1
     assert set(pairwise(walk)) <= set(edges)
-
-
-def test_without_a_folder_for_compiled_code_it_is_compiled_each_time(monkeypatch):
-    numba = pytest.importorskip("numba")
-    njit = numba.njit
-
-    def without_cache(*args, **options):
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return njit(*args, **options)
-
-    monkeypatch.setattr(numba, "njit", without_cache)
-    graph._compiled.cache_clear()
-    try:
-        assert Tiers.from_preferences([[(1, 0)]]).to_rankings() == [[1, 0]]
-    finally:
-        graph._compiled.cache_clear()
 
 
 @pytest.mark.parametrize(

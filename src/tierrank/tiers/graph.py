@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tierrank.compilation import compiled, digest
+from tierrank._native import kahn
 from tierrank.tiers.arrays import IntArray, offsets
 
 
@@ -93,52 +90,12 @@ def _topological(graphs: Graphs) -> tuple[IntArray, IntArray]:
     edge_offsets = offsets(np.bincount(graphs.above, minlength=n_nodes))
     waiting = np.bincount(graphs.below, minlength=n_nodes).astype(np.int64)
     order = np.empty(n_nodes, dtype=np.int64)
-    layer = np.zeros(n_nodes, dtype=np.int64)
-    stuck = _compiled()(graphs.node_offsets, edge_offsets, graphs.below, waiting, order, layer)
+    layer = np.empty(n_nodes, dtype=np.int64)
+    # This pass is sequential: numpy has no words for it.
+    stuck = kahn(graphs.node_offsets, edge_offsets, graphs.below, waiting, order, layer)
     if stuck >= 0:
         raise CycleError(_find_cycle(graphs, waiting))
     return order, layer
-
-
-def _kahn(
-    node_offsets: IntArray,
-    edge_offsets: IntArray,
-    below: IntArray,
-    waiting: IntArray,
-    order: IntArray,
-    layer: IntArray,
-) -> int:
-    """Kahn's algorithm: take nodes that wait for no other, and free those below them.
-
-    Fills `order` and `layer`, counts `waiting` down, and gives the first graph that has a
-    cycle, or -1. Compiled by numba: this pass is sequential, so numpy has no words for it.
-    """
-    for graph in range(len(node_offsets) - 1):
-        start, end = node_offsets[graph], node_offsets[graph + 1]
-        found = start
-        for node in range(start, end):
-            if waiting[node] == 0:
-                order[found] = node
-                found += 1
-        done = start
-        while done < found:
-            node = order[done]
-            done += 1
-            for edge in range(edge_offsets[node], edge_offsets[node + 1]):
-                other = below[edge]
-                layer[other] = max(layer[other], layer[node] + 1)
-                waiting[other] -= 1
-                if waiting[other] == 0:
-                    order[found] = other
-                    found += 1
-        if found < end:
-            return graph
-    return -1
-
-
-@cache
-def _compiled() -> Callable[..., Any]:
-    return compiled(_kahn, sources=digest([Path(__file__)]))
 
 
 def _find_cycle(graphs: Graphs, waiting: IntArray) -> list[int]:

@@ -6,20 +6,17 @@ keep every path between two items and need few edges. Each tier with something b
     item of the tier  ->  helper  ->  items of the next tier,
 
 and further down it goes on through these items. The rest, if a list has one, may be nearly the
-whole catalogue; `_nest_lists` says how all lists share one way there.
+whole catalogue; `nest_lists` (`native/graphs.cpp`) says how all lists share one way there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tierrank.compilation import compiled, digest
+from tierrank._native import nest_lists
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import IntArray
 
@@ -116,11 +113,11 @@ def _edges_to_rest(
     edges and the number of new nodes
     """
     by_size = lists[np.argsort(np.diff(list_starts)[lists], kind="stable")]
-    joined = np.full(n_items, -1, dtype=np.int32)
-    link = np.full(len(list_starts) - 1, -1, dtype=np.int32)
+    joined = np.empty(n_items, dtype=np.int32)
+    link = np.empty(len(list_starts) - 1, dtype=np.int32)
     room = int(np.diff(list_starts)[lists].sum())
     edge_list, edge_item = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
-    n_edges, n_links = _compiled()(by_size, list_starts, items, joined, link, edge_list, edge_item)
+    n_edges, n_links = nest_lists(by_size, list_starts, items, joined, link, edge_list, edge_item)
     direct = doors[edge_list[:n_edges]], edge_item[:n_edges]
     in_chain = np.flatnonzero(link >= 0)
     enter = doors[in_chain], first_link + link[in_chain]
@@ -131,54 +128,3 @@ def _edges_to_rest(
     leave = first_link - 1 + joined[added], added
     links = np.arange(first_link, first_link + n_links, dtype=np.int32)
     return [direct, enter, leave, (links[:-1], links[1:])], n_links
-
-
-def _nest_lists(
-    by_size: IntArray,
-    list_starts: IntArray,
-    items: NodeArray,
-    joined: NodeArray,
-    link: NodeArray,
-    edge_list: NodeArray,
-    edge_item: NodeArray,
-) -> tuple[int, int]:
-    """Sort lists with a rest into a chain of nested ones, and those that have an edge to it.
-
-    Each list's items T stand above everything else. Go through the lists, the shortest first, and
-    keep the last link C of a chain. If T holds all of C, T is the next link. If not, give T edges
-    to the items of C that it does not name. These stand above everything outside C, so from
-    there a path leads to all that T does not name, and no edge is needed for it. As C is not
-    longer than T, edges are no more than entries.
-
-    Fills `joined` (the link with which an item entered the chain), `link` (that a list is), the
-    edges, and gives the number of edges and of links. Compiled by numba: it is sequential.
-    """
-    seen_by = np.full(len(joined), -1, dtype=np.int64)
-    n_edges = n_links = size = 0
-    last = -1
-    for one in by_size:
-        start, end = list_starts[one], list_starts[one + 1]
-        common = 0
-        for entry in range(start, end):
-            seen_by[items[entry]] = one
-            common += joined[items[entry]] >= 0
-        if common == size:
-            if end - start > size:
-                n_links += 1
-            for entry in range(start, end):
-                if joined[items[entry]] < 0:
-                    joined[items[entry]] = n_links - 1
-            link[one] = n_links - 1
-            last, size = one, end - start
-        else:
-            for entry in range(list_starts[last], list_starts[last + 1]):
-                if seen_by[items[entry]] != one:
-                    edge_list[n_edges] = one
-                    edge_item[n_edges] = items[entry]
-                    n_edges += 1
-    return n_edges, n_links
-
-
-@cache
-def _compiled() -> Callable[..., Any]:
-    return compiled(_nest_lists, sources=digest([Path(__file__)]))

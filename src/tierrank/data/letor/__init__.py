@@ -1,7 +1,7 @@
 """LETOR and svmlight ranking files, read and written.
 
-`reader` and `writer` are what users call; `parsing` runs the compiled pass of `kernel` over the
-file's bytes. `data.text` is what it shares with other formats.
+`reader` and `writer` are what users call; `parsing` runs the compiled pass over the file's bytes
+(`native/letor.hpp`). `data.text` is what it shares with other formats.
 """
 
 from tierrank.data.letor.errors import LetorError

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tierrank._native import LARGEST_LETOR_INDEX, LetorFault, scan_letor
 from tierrank.data.files import DataFileError, read_bytes
 from tierrank.data.letor.errors import LetorError
 from tierrank.data.letor.sidecar import queries_of
@@ -39,9 +40,6 @@ class Parsed:
 
 def parse(path: Path, *, missing: float, keep_comments: bool) -> Parsed:
     """Read and check a file; `read_letor` says what it may hold."""
-    from tierrank.data.letor import kernel
-    from tierrank.data.text.decimals import powers_of_five
-
     if path.is_dir():
         raise LetorError(
             path,
@@ -57,14 +55,13 @@ def parse(path: Path, *, missing: float, keep_comments: bool) -> Parsed:
     row_ends = np.zeros(most_rows + 1, dtype=np.int64)
     indices = np.empty(most_entries, dtype=np.int32)
     values = np.empty(most_entries)
-    found = np.zeros(kernel.FOUND, dtype=np.int64)
-    left = kernel.scan(
-        np.frombuffer(text.content, dtype=np.uint8), float(missing), powers_of_five(),
-        labels, qids, spans, comment_spans, row_ends, indices, values, found,
+    found = scan_letor(
+        text.content, float(missing),
+        labels, qids, spans, comment_spans, row_ends, indices, values,
     )  # fmt: skip
-    if found[kernel.FAULT]:
-        raise _fault(text, int(found[kernel.FAULT]), int(found[kernel.FAULT_AT]))
-    rows, entries = int(found[kernel.ROWS]), int(found[kernel.ENTRIES])
+    if found.fault != LetorFault.FINE:
+        raise _fault(text, found.fault, found.fault_at)
+    rows, entries = found.rows, found.entries
     if not rows:
         raise LetorError(
             path, 1, "the file has no rows: give one with `label qid:… index:value …`."
@@ -72,17 +69,16 @@ def parse(path: Path, *, missing: float, keep_comments: bool) -> Parsed:
     for array, size in ((labels, rows), (qids, rows), (indices, entries), (values, entries)):
         array.resize(size, refcheck=False)
     row_ends = row_ends[: rows + 1].copy()
-    for entry, start, end in left[: found[kernel.LEFT_TO_PYTHON]].tolist():
+    for entry, start, end in found.left:
         target, place = (labels, -1 - entry) if entry < 0 else (values, entry)
         target[place] = _python_float(text, start, end)
 
-    if not found[kernel.ROWS_WITH_QID]:
+    if not found.rows_with_qid:
         qid: AnyArray = queries_of(path, rows)
-    elif found[kernel.ROWS_WITH_QID] < rows:
-        at = int(found[kernel.FIRST_WITHOUT_QID])
+    elif found.rows_with_qid < rows:
         what = "this row has no qid, but others have: write qid:… after its label."
-        raise text.error(at, what)
-    elif found[kernel.OTHER_QIDS]:
+        raise text.error(found.first_without_qid, what)
+    elif found.other_qids:
         qid = _words(text, spans[:rows, 1:])
     else:
         qid = qids
@@ -94,11 +90,11 @@ def parse(path: Path, *, missing: float, keep_comments: bool) -> Parsed:
         )
     parsed = Parsed(
         text, labels, qid, row_ends, indices, values, comments,
-        first_zero=int(found[kernel.FIRST_ZERO]),
-        largest=int(found[kernel.LARGEST]),
-        largest_at=int(found[kernel.LARGEST_AT]),
+        first_zero=found.first_zero,
+        largest=found.largest,
+        largest_at=found.largest_at,
     )  # fmt: skip
-    if found[kernel.UNSORTED]:
+    if found.unsorted:
         _sort_rows(parsed, spans[:rows, 0])
     return parsed
 
@@ -160,25 +156,23 @@ def _python_float(text: Text, start: int, end: int) -> float:
     return value
 
 
-def _fault(text: Text, fault: int, at: int) -> DataFileError:
+def _fault(text: Text, fault: LetorFault, at: int) -> DataFileError:
     """Word what the compiled pass stumbled over at a place in the text."""
-    from tierrank.data.letor import kernel
-
     token = text.content[at : at + 400].split(maxsplit=1)[0].split(b"#")[0]
     shown = text.shown(at, at + len(token))
     name = text.shown(at, at + len(token.partition(b":")[0]))
     value = text.shown(at + len(token.partition(b":")[0]) + 1, at + len(token))
-    if fault == kernel.BAD_LABEL and b":" in token:
+    if fault == LetorFault.BAD_LABEL and b":" in token:
         what = f"the label is missing: the row starts with {shown}, not with a number."
-    elif fault == kernel.BAD_LABEL:
+    elif fault == LetorFault.BAD_LABEL:
         what = f"the label {shown} is not a finite number: write one, such as 0, 1 or 2."
-    elif fault == kernel.BAD_QID:
+    elif fault == LetorFault.BAD_QID:
         what = f"{shown} is no qid: write qid: and a number or a word without a colon."
-    elif fault == kernel.LARGE_INDEX:
-        what = f"the feature index {name} is over {kernel.LARGEST_INDEX:,}: number features anew."
-    elif fault == kernel.TWICE:
+    elif fault == LetorFault.LARGE_INDEX:
+        what = f"the feature index {name} is over {LARGEST_LETOR_INDEX:,}: number features anew."
+    elif fault == LetorFault.TWICE:
         what = f"feature {name} stands twice in this row: leave one out."
-    elif fault == kernel.BAD_VALUE:
+    elif fault == LetorFault.BAD_VALUE:
         what = f"the value {value} of feature {name} is not a number: write one, or NULL."
     elif token.startswith(b"qid:"):
         what = f"{shown} must follow the label directly, and once: move it there."

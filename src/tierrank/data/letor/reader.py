@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tierrank._native import spread
 from tierrank.data.files import SUFFIXES, expands
 from tierrank.data.letor.errors import LetorError
 from tierrank.data.letor.parsing import Parsed, parse
@@ -229,8 +230,6 @@ def _matrix(file: Parsed, base: int, columns: int, dense: bool) -> Any:
     if dense and len(file.values) == rows * columns:
         return file.values.reshape(rows, columns)  # no index twice, so each row has them all
     if dense:
-        from tierrank.data.letor.kernel import spread
-
         X = np.zeros((rows, columns))
         spread(file.row_ends, file.indices, base, file.values, X)
         return X

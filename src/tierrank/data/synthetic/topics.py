@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tierrank._native import draw_rows
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -147,8 +149,6 @@ class TopicMixture:
         [rows + 1] offsets, and with row i at offsets[i] to offsets[i + 1] the items, and how
         often each was drawn until there were enough different ones
         """
-        from tierrank.data.synthetic.drawing import draw_rows
-
         topics, weights = self.slots(rows)
         running = weights.cumsum(axis=1)
         worths = np.concatenate([[0.0], self.weights.cumsum()])
@@ -156,18 +156,20 @@ class TopicMixture:
         items = np.empty(offsets[-1], dtype=np.int32)
         times = np.empty(offsets[-1], dtype=np.float32)
         last_place = np.full(self.n_items, -1, dtype=np.int64)
+        bits = generator.bit_generator
         for first in range(0, len(sizes), ROWS_AT_A_TIME):
             block = slice(first, first + ROWS_AT_A_TIME)
-            draw_rows(
-                generator,
-                offsets[first : first + ROWS_AT_A_TIME + 1],
-                topics[block],
-                running[block],
-                self.offsets,
-                self.members,
-                worths,
-                last_place,
-                items,
-                times,
-            )
+            with bits.lock:
+                draw_rows(
+                    bits.capsule,
+                    offsets[first : first + ROWS_AT_A_TIME + 1],
+                    topics[block],
+                    running[block],
+                    self.offsets,
+                    self.members,
+                    worths,
+                    last_place,
+                    items,
+                    times,
+                )
         return offsets, items, times

@@ -1,1 +1,1 @@
-"""What the readers of text files share: numbers in bytes, blanks, and the places errors name."""
+"""What the readers of text files share: rows of indices, and the places errors name."""

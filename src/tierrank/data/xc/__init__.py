@@ -1,7 +1,7 @@
 """The formats of the Extreme Classification Repository, read and written.
 
-`reader`, `splits` and `writer` are what users call; `parsing` runs the compiled pass of `kernel`
-over a text's bytes, `faults` words what it stumbles over, and `npz` reads scipy's files.
+`reader`, `splits` and `writer` are what users call; `parsing` runs the compiled pass over a text's
+bytes (`native/xc.hpp`), `faults` words what it stumbles over, and `npz` reads scipy's files.
 """
 
 from tierrank.data.xc.errors import XCError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from tierrank._native import XCFault
 from tierrank.data.files import DataFileError
 from tierrank.data.text.source import Text
 from tierrank.data.xc.header import Header, expected
@@ -19,10 +20,8 @@ class Rules(NamedTuple):
     most_labels: int  # 0 where rows do not begin with labels
 
 
-def fault(text: Text, head: Header, rules: Rules, kind: int, at: int) -> DataFileError:
+def fault(text: Text, head: Header, rules: Rules, kind: XCFault, at: int) -> DataFileError:
     """Word what the compiled pass stumbled over at a place in the text."""
-    from tierrank.data.xc import kernel
-
     token = re.split(rb"\s", text.content[at : at + 400], maxsplit=1)[0]
     before = token.partition(b":")[0]
     name = text.shown(at, at + len(before))
@@ -31,22 +30,22 @@ def fault(text: Text, head: Header, rules: Rules, kind: int, at: int) -> DataFil
     columns = rules.names[1]
     column = columns[:-1]
     starts_line = text.content[at - 1 : at] in (b"", b"\n")
-    if kind == kernel.BAD_LABEL and starts_line and b":" in token.partition(b",")[0]:
-        kind = kernel.BAD_INDEX  # a row without labels
-    if kind == kernel.BAD_LABEL:
+    if kind == XCFault.BAD_LABEL and starts_line and b":" in token.partition(b",")[0]:
+        kind = XCFault.BAD_INDEX  # a row without labels
+    if kind == XCFault.BAD_LABEL:
         what = _bad_label(token, label)
-    elif kind == kernel.LARGE_LABEL:
+    elif kind == XCFault.LARGE_LABEL:
         what = f"label {label} is over {_last(rules.most_labels, 0)}: {_MORE.format('n_labels')}"
-    elif kind == kernel.LABEL_TWICE:
+    elif kind == XCFault.LABEL_TWICE:
         what = f"label {label} stands twice: leave one out."
-    elif kind == kernel.LARGE_INDEX:
+    elif kind == XCFault.LARGE_INDEX:
         last = _last(rules.most_columns, rules.base)
         what = f"{column} {name} is over {last}: {_MORE.format('n_' + columns)}"
-    elif kind == kernel.ZERO_INDEX:
+    elif kind == XCFault.ZERO_INDEX:
         what = f"{column} {name} is 0, but one_based=True says that they start at 1: leave it out."
-    elif kind == kernel.TWICE:
+    elif kind == XCFault.TWICE:
         what = f"{column} {name} stands twice: leave one out."
-    elif kind == kernel.BAD_VALUE:
+    elif kind == XCFault.BAD_VALUE:
         what = f"the value {value} of {column} {name} is not a finite number: write one."
     else:
         what = _bad_index(token, name, column)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tierrank._native import XCFault, scan_xc, tally_xc
 from tierrank.data.files import read_bytes
 from tierrank.data.text.rows import first_repeated
 from tierrank.data.text.source import Text
@@ -122,49 +123,43 @@ def _scan(
     with_labels: bool,
 ) -> tuple[Entries, Entries]:
     """Run the compiled pass; allocate by what the text holds, not by what the header says."""
-    from tierrank.data.text.decimals import powers_of_five
-    from tierrank.data.xc import kernel
-
-    content = np.frombuffer(text.content, dtype=np.uint8)
-    most_rows, most_entries, commas = kernel.tally(content, head.rows_at)
+    most_rows, most_entries, commas = tally_xc(text.content, head.rows_at)
     label_ends = np.zeros(most_rows + 1, dtype=np.int64)
     labels = np.empty(commas + most_rows if with_labels else 0, dtype=np.int32)
     row_ends = np.zeros(most_rows + 1, dtype=np.int64)
     columns = np.empty(most_entries, dtype=np.int32)
     values = np.empty(most_entries, dtype=np.float32)
-    found = np.zeros(kernel.FOUND, dtype=np.int64)
     rules = Rules(
         names,
         base,
         most_columns=MOST_COLUMNS if n_columns is None else n_columns,
         most_labels=MOST_COLUMNS if n_labels is None else n_labels,
     )
-    left = kernel.scan(
-        content, head.rows_at, with_labels, base,
-        rules.most_columns, rules.most_labels, powers_of_five(),
-        label_ends, labels, row_ends, columns, values, found,
+    found = scan_xc(
+        text.content, head.rows_at, with_labels, base, rules.most_columns, rules.most_labels,
+        label_ends, labels, row_ends, columns, values,
     )  # fmt: skip
-    if found[kernel.FAULT]:
-        raise fault(text, head, rules, int(found[kernel.FAULT]), int(found[kernel.FAULT_AT]))
-    rows = _rows(text, head, int(found[kernel.ROWS]), int(found[kernel.FILLED_ROWS]))
-    columns.resize(found[kernel.ENTRIES], refcheck=False)
-    values.resize(found[kernel.ENTRIES], refcheck=False)
-    labels.resize(found[kernel.LABELS], refcheck=False)
-    for entry, start, end in left[: found[kernel.LEFT_TO_PYTHON]].tolist():
+    if found.fault != XCFault.FINE:
+        raise fault(text, head, rules, found.fault, found.fault_at)
+    rows = _rows(text, head, found.rows, found.filled_rows)
+    columns.resize(found.entries, refcheck=False)
+    values.resize(found.entries, refcheck=False)
+    labels.resize(found.labels, refcheck=False)
+    for entry, start, end in found.left:
         values[entry] = _float32(text, start, end)
 
     if n_columns is None:
-        n_columns = int(found[kernel.LARGEST_COLUMN]) + 1
+        n_columns = found.largest_column + 1
     entries = Entries(row_ends[: rows + 1], columns, values, n_columns)
-    if found[kernel.UNSORTED] and (repeated := entries.sort()):
+    if found.unsorted and (repeated := entries.sort()):
         row, column = repeated
         at = _column_at(text, head, row, column + base, 2, labels=False)
         raise text.error(at, f"{names[1][:-1]} '{column + base}' stands twice: leave one out.")
     if n_labels is None:
-        n_labels = int(found[kernel.LARGEST_LABEL]) + 1
+        n_labels = found.largest_label + 1
     ones = np.ones(len(labels), dtype=np.float32)
     label_entries = Entries(label_ends[: rows + 1], labels, ones, n_labels)
-    if found[kernel.UNSORTED_LABELS] and (repeated := label_entries.sort()):
+    if found.unsorted_labels and (repeated := label_entries.sort()):
         row, label = repeated
         at = _column_at(text, head, row, label, 2, labels=True)
         raise text.error(at, f"label '{label}' stands twice: leave one out.")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tierrank.compilation import compiled, digest
+from tierrank._native import inner_products
 
 Array = np.ndarray[Any, Any]
 
@@ -53,15 +51,14 @@ def singular_value_projection(
     """
     rows = similarities.shape[0]
     rank = min(rank, rows)
+    starts, columns = (x.astype(np.int64) for x in (similarities.indptr, similarities.indices))
     residual = similarities.copy()
     Z = np.zeros((rows, rank))
     loss, step = float(np.square(residual.data).sum()), 1.0
     basis = _leading_directions(residual, min(rows, rank + FRESH), generator)
     for _ in range(steps):
         candidate = _projected(Z, residual, step, basis)
-        difference = similarities.data - _inner_products()(
-            similarities.indptr, similarities.indices, candidate
-        )
+        difference = similarities.data - _inner_products(starts, columns, candidate)
         candidate_loss = float(np.square(difference).sum())
         if not candidate_loss < loss:
             step *= SHRINKAGE
@@ -113,22 +110,10 @@ def _orthonormal(columns: Array) -> Array:
     return basis
 
 
-def _inner_products_at(starts: Array, columns: Array, Z: Array) -> Array:
+def _inner_products(starts: Array, columns: Array, Z: Array) -> Array:
     """Z_i · Z_j for the entries i, j of a symmetric pattern, in the order of the pattern."""
-    found = np.empty(columns.size)
-    for i in range(starts.size - 1):
-        for entry in range(starts[i], starts[i + 1]):
-            j = columns[entry]
-            total = 0.0
-            for dimension in range(Z.shape[1]):
-                total += Z[i, dimension] * Z[j, dimension]
-            found[entry] = total
+    import torch
+
+    found = np.empty(len(columns))
+    inner_products(starts, columns, np.ascontiguousarray(Z), found, torch.get_num_threads())
     return found
-
-
-@cache
-def _inner_products() -> Any:
-    sources = digest([Path(__file__)])
-    return compiled(
-        _inner_products_at, sources=sources, nogil=True, fastmath={"reassoc", "contract"}
-    )

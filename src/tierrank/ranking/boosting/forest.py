@@ -8,11 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tierrank._native import forest_scores, sparse_forest_scores
 from tierrank.ranking.inputs import Array
 from tierrank.storage import Arrays
 
 # what is missing at a node
 NOTHING, ZERO, NAN = 0, 1, 2
+
+# what LightGBM takes for zero, where zeros are missing: a float32, compared as a float64
+NEARLY_ZERO = float(np.float32(1e-35))
+
+DEPTH = 8  # steps from a root to a leaf, more or less
+WORTH_SHARING = 1 << 18  # steps from which threads share the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,37 +151,26 @@ class Forest:
             raise ValueError(
                 f"the forest was grown from {self.n_features} features, but X has {X.shape[1]}"
             )
-        from tierrank.plackett_luce.kernels.driver import run  # numba: only when it is used
-        from tierrank.ranking.boosting import walks
+        import torch
 
         out = np.zeros(X.shape[0])
         if not len(self):
             return out
-        nodes = self.threshold, self.left, self.missing, self.default_left, self.value
-        roots = self.tree_offsets[:-1]
-        sparse = hasattr(X, "indptr")
-        if sparse and not X.has_canonical_format:
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        arrays = (
+            self.tree_offsets, self.feature, self.threshold, self.left, self.missing,
+            self.default_left, self.value,
+        )  # fmt: skip
+        steps = len(out) * len(self) * DEPTH
+        threads = torch.get_num_threads() if steps >= WORTH_SHARING else 1
+        if not hasattr(X, "indptr"):
+            forest_scores(X, *arrays, out, threads)
+            return out
+        if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        used = np.unique(self.feature[~self.is_leaf])
-        slot = np.full(self.n_features, -1, np.int32)
-        slot[used] = np.arange(len(used), dtype=np.int32)
-        by_slot = np.maximum(slot[self.feature], 0)
-
-        def stage(lo: int, hi: int) -> None:
-            first, last = lo * walks.ROWS_AT_ONCE, min(hi * walks.ROWS_AT_ONCE, len(out))
-            part = out[first:last]
-            if sparse:
-                walks.add_sparse_scores(
-                    X.data, X.indices, X.indptr[first : last + 1], slot, max(len(used), 1),
-                    roots, by_slot, *nodes, part,
-                )  # fmt: skip
-            else:
-                walks.add_scores(X[first:last], last - first, roots, self.feature, *nodes, part)
-
-        blocks = -(-len(out) // walks.ROWS_AT_ONCE)
-        depth = 8  # steps from a root to a leaf, more or less
-        run(stage, np.arange(blocks + 1) * (walks.ROWS_AT_ONCE * len(self) * depth))
+        sparse_forest_scores(X.data, X.indices, X.indptr, self.n_features, *arrays, out, threads)
         return out
 
 

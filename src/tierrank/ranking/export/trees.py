@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import numpy_helper
 
-from tierrank.ranking.boosting.forest import NAN, NOTHING, ZERO, Forest
-from tierrank.ranking.boosting.walks import NEARLY_ZERO
+from tierrank.ranking.boosting.forest import NAN, NEARLY_ZERO, NOTHING, ZERO, Forest
 from tierrank.ranking.export.graph import TREES, Array, Graph
 
 LESS_OR_EQUAL, SUM, AS_IT_IS = (

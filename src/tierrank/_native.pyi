@@ -1,0 +1,188 @@
+"""What the compiled core offers (`native/`). Arrays are contiguous and of exactly these types."""
+
+import enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Bool = npt.NDArray[np.bool_]
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt8 = npt.NDArray[np.uint8]
+
+# Scanners of text files: texts end with a newline, and places count from their start.
+
+LARGEST_LETOR_INDEX: int
+
+class LetorFault(enum.Enum):
+    """What may be wrong with a token of a LETOR file."""
+
+    FINE = ...
+    BAD_LABEL = ...
+    BAD_QID = ...
+    BAD_INDEX = ...
+    LARGE_INDEX = ...
+    TWICE = ...
+    BAD_VALUE = ...
+
+class LetorPass:
+    """What a pass over a LETOR file found; −1 is nowhere."""
+
+    fault: LetorFault
+    fault_at: int
+    rows: int
+    entries: int
+    rows_with_qid: int
+    first_without_qid: int
+    other_qids: bool  # some qid is no whole number of 64 bits
+    unsorted: bool  # in some row, indices do not ascend
+    first_zero: int
+    largest: int
+    largest_at: int
+    left: list[
+        tuple[int, int, int]
+    ]  # numbers for `float`: entry (of a label, −1 − row), start, end
+
+def scan_letor(
+    text: bytes,
+    missing: float,
+    labels: Float64,  # [rows]
+    qids: Int64,  # [rows]
+    spans: Int64,  # [rows, 3] where the row starts, and its qid starts and ends
+    comments: Int64,  # [rows, 2] where the comment starts and ends; or [0, 2]
+    row_ends: Int64,  # [rows + 1]
+    indices: Int32,  # [entries]
+    values: Float64,  # [entries]
+) -> LetorPass:
+    """Fill the arrays from the text of a LETOR file, up to the first fault."""
+
+def spread(row_ends: Int64, indices: Int32, base: int, values: Float64, matrix: Float64) -> None:
+    """Put the entries of every row into a matrix of zeros [rows, columns]."""
+
+class XCFault(enum.Enum):
+    """What may be wrong with a token of an XC file."""
+
+    FINE = ...
+    BAD_LABEL = ...
+    LARGE_LABEL = ...
+    LABEL_TWICE = ...
+    BAD_INDEX = ...
+    LARGE_INDEX = ...
+    ZERO_INDEX = ...
+    TWICE = ...
+    BAD_VALUE = ...
+
+class XCPass:
+    """What a pass over an XC file found; −1 is nowhere."""
+
+    fault: XCFault
+    fault_at: int
+    rows: int
+    filled_rows: int  # without those at the end that have nothing
+    labels: int
+    entries: int
+    largest_label: int
+    largest_column: int
+    unsorted_labels: bool
+    unsorted: bool
+    left: list[tuple[int, int, int]]  # numbers whose float32 is left to Python: entry, start, end
+
+def tally_xc(text: bytes, start: int) -> tuple[int, int, int]:
+    """Count newlines, colons and commas: what rows, entries and labels are at most."""
+
+def scan_xc(
+    text: bytes,
+    start: int,
+    with_labels: bool,
+    base: int,
+    n_features: int,
+    n_labels: int,
+    label_ends: Int64,  # [rows + 1]
+    labels: Int32,  # [label entries]
+    row_ends: Int64,  # [rows + 1]
+    indices: Int32,  # [entries]
+    values: Float32,  # [entries]
+) -> XCPass:
+    """Fill the arrays from the lines of an XC file that start at a place, up to the first fault."""
+
+# Graphs, and walks through trees.
+
+def kahn(
+    node_offsets: Int64,  # [graphs + 1]
+    edge_offsets: Int64,  # [nodes + 1]
+    below: Int64,  # [edges]
+    waiting: Int64,  # [nodes] for how many nodes each waits; counted down
+    order: Int64,  # [nodes] to fill: a topological order, graph by graph
+    layer: Int64,  # [nodes] to fill: the longest path that ends there
+) -> int:
+    """Sort the nodes of graphs; give the first graph that has a cycle, or −1."""
+
+def nest_lists(
+    by_size: Int64,  # lists, the shortest first
+    list_starts: Int64,  # [lists + 1]
+    items: Int32,  # [entries]
+    joined: Int32,  # [items] to fill: the link with which an item entered the chain, or −1
+    link: Int32,  # [lists] to fill: the link that a list is, or −1
+    edge_list: Int32,  # [entries] to fill
+    edge_item: Int32,  # [entries] to fill
+) -> tuple[int, int]:
+    """Sort lists into a chain of nested ones, and those with edges to it; count edges and links."""
+
+def forest_scores(
+    X: Any,  # [rows, features] float32 or float64, of any strides
+    tree_offsets: Int64,  # [trees + 1]
+    feature: Int32,  # [nodes], as what follows
+    threshold: Float64,
+    left: Int32,
+    missing: UInt8,
+    default_left: Bool,
+    value: Float64,
+    out: Float64,  # [rows]
+    threads: int,
+) -> None:
+    """Add to `out` what every tree says of the rows."""
+
+def sparse_forest_scores(
+    data: Any,  # [entries] float32 or float64
+    indices: Any,  # [entries] int32 or int64
+    indptr: Any,  # [rows + 1] of the same type
+    n_features: int,
+    tree_offsets: Int64,
+    feature: Int32,
+    threshold: Float64,
+    left: Int32,
+    missing: UInt8,
+    default_left: Bool,
+    value: Float64,
+    out: Float64,
+    threads: int,
+) -> None:
+    """Add to `out` what every tree says of the rows of a CSR matrix without duplicates."""
+
+# Random draws, and inner products.
+
+def draw_rows(
+    bit_generator: object,  # the capsule of numpy's; hold its lock
+    offsets: Int64,  # [rows + 1] row i fills the places offsets[i] to offsets[i + 1]
+    topics: Int64,  # [rows, slots]
+    running_weights: Float64,  # [rows, slots] running sums of the weights of topics, up to 1
+    topic_offsets: Int64,  # [topics + 1]
+    members: Int32,  # [members] of all topics
+    running_worths: Float64,  # [members + 1] starts with 0 and adds up all members' worths
+    last_place: Int64,  # [items] where each was put last; −1 before the first row
+    items: Int32,  # [places] to fill
+    times: Float32,  # [places] to fill: how often each was drawn
+) -> None:
+    """Fill rows with different items, drawn from their topics by worth."""
+
+def inner_products(
+    starts: Int64,  # [rows + 1]
+    columns: Int64,  # [entries]
+    Z: Float64,  # [rows, width]
+    out: Float64,  # [entries]
+    threads: int,
+) -> None:
+    """Fill Z_i · Z_j for the entries i, j of a sparse pattern."""
