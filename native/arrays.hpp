@@ -14,6 +14,7 @@ namespace nb = nanobind;
 template <class T> using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Offsets = In<std::int64_t>;
+template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 inline void require(bool holds, const char *what) {
     if (!holds) throw std::invalid_argument(what);
@@ -37,5 +38,6 @@ inline void check_indices(const In<std::int64_t> &index, std::int64_t end, const
 
 // What each part of the core offers to Python, in the file of that name.
 void bind_likelihood(nb::module_ &m);
+void bind_pairs(nb::module_ &m);
 
 } // namespace tierrank

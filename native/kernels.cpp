@@ -2,10 +2,11 @@
 #include "kernels.hpp"
 
 #include "lists.hpp"
+#include "pairs.hpp"
 
 namespace tierrank::TIERRANK_SET {
 
-template <class T> constexpr KernelsFor<T> made{&log_prob<T>};
+template <class T> constexpr KernelsFor<T> made{&log_prob<T>, &pair_sums<T>, &block_pair_sums<T>};
 
 #define TIERRANK_NAME_OF(set) #set
 #define TIERRANK_NAME(set) TIERRANK_NAME_OF(set)

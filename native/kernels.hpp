@@ -26,8 +26,37 @@ template <class T> struct Lists {
     double weight(std::int64_t j) const { return tier_weights ? tier_weights[j] : 1.0; }
 };
 
+// Pairs of items i and j further down their list (pairs.hpp): i with j = start[i] … stop[i] − 1, where
+// i < start[i] ≤ stop[i] ≤ items, and neither start nor stop ever falls.
+enum class PairKind { rao_kupper_win, rao_kupper_tie, davidson_win, davidson_tie, hinge };
+
+template <class T> struct Pairs {
+    PairKind kind;
+    std::int64_t items;
+    const T *scores;
+    const std::int64_t *start, *stop;
+    double parameter;
+    double *loss, *by_parameter; // [items] sums over the pairs of i
+    double *gradient;            // [items] of the sum of all losses
+};
+
+// Pairs of what lists name with a block of labels: entries borders[i] … borders[i + 1] − 1 of `named`
+// with all of row i of `scores`, the j-th of which counts counts[j] times.
+template <class T> struct BlockPairs {
+    PairKind kind;
+    std::int64_t lists, labels;
+    const T *named;
+    const std::int64_t *borders;
+    const T *scores, *counts; // [lists, labels] and [labels]
+    double parameter;
+    double *loss, *slope; // [lists] and [named]
+    T *label_slope;       // [lists, labels], or null
+};
+
 template <class T> struct KernelsFor {
     void (*log_prob)(const Lists<T> &, int threads);
+    void (*pair_sums)(const Pairs<T> &, int threads);
+    void (*block_pair_sums)(const BlockPairs<T> &, int threads);
 };
 
 struct Kernels {
