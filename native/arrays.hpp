@@ -39,5 +39,7 @@ inline void check_indices(const In<std::int64_t> &index, std::int64_t end, const
 // What each part of the core offers to Python, in the file of that name.
 void bind_likelihood(nb::module_ &m);
 void bind_pairs(nb::module_ &m);
+void bind_strict_lists(nb::module_ &m);
+void bind_stage_bends(nb::module_ &m);
 
 } // namespace tierrank

@@ -28,7 +28,16 @@ template <class T> struct Lists {
 
 // Pairs of items i and j further down their list (pairs.hpp): i with j = start[i] … stop[i] − 1, where
 // i < start[i] ≤ stop[i] ≤ items, and neither start nor stop ever falls.
-enum class PairKind { rao_kupper_win, rao_kupper_tie, davidson_win, davidson_tie, hinge };
+enum class PairKind {
+    rao_kupper_win,
+    rao_kupper_tie,
+    davidson_win,
+    davidson_tie,
+    hinge,
+    rao_kupper_win_bend, // second derivatives, in the place of slopes
+    rao_kupper_tie_bend,
+    davidson_bend,
+};
 
 template <class T> struct Pairs {
     PairKind kind;
@@ -37,7 +46,7 @@ template <class T> struct Pairs {
     const std::int64_t *start, *stop;
     double parameter;
     double *loss, *by_parameter; // [items] sums over the pairs of i
-    double *gradient;            // [items] of the sum of all losses
+    double *gradient;            // [items] of the sum of all losses; of bends, the Hessian's diagonal
 };
 
 // Pairs of what lists name with a block of labels: entries borders[i] … borders[i + 1] − 1 of `named`

@@ -81,6 +81,8 @@ NB_MODULE(_native, m) {
 
     bind_likelihood(m);
     bind_pairs(m);
+    bind_strict_lists(m);
+    bind_stage_bends(m);
 }
 
 } // namespace tierrank

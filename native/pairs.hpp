@@ -26,6 +26,12 @@ namespace tierrank::TIERRANK_SET {
 template <class T> struct PairTerms {
     Vec<T> loss, slope, by_parameter;
 };
+struct Slopes { // x = w_j − w_i: what w_j gets, w_i gets with the other sign,
+    static constexpr double of_own = -1.0;
+};
+struct Bends { // but of a second derivative with the same
+    static constexpr double of_own = 1.0;
+};
 
 template <class T> struct Softplus {
     Vec<T> value, slope;
@@ -39,7 +45,7 @@ template <class T> TIERRANK_INLINE Softplus<T> softplus(Vec<T> x) {
 }
 
 // −log P(i above j) = softplus(x + c), with c = log θ; RankNet is c = 0
-template <class T> struct RaoKupperWin {
+template <class T> struct RaoKupperWin : Slopes {
     Vec<T> c;
     TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
         const auto [loss, slope] = softplus((other - own) + c);
@@ -48,7 +54,7 @@ template <class T> struct RaoKupperWin {
 };
 
 // −log P(tie) + log(1 − θ^−2) = softplus(x − c) + softplus(−x − c)
-template <class T> struct RaoKupperTie {
+template <class T> struct RaoKupperTie : Slopes {
     Vec<T> c;
     TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
         const Vec<T> x = other - own;
@@ -77,7 +83,7 @@ template <class T> TIERRANK_INLINE DavidsonParts<T> davidson(Vec<T> x, Vec<T> be
 }
 
 // −log P(i above j) = log total + max(β − |x|/2, 0) + max(x, 0)
-template <class T> struct DavidsonWin {
+template <class T> struct DavidsonWin : Slopes {
     Vec<T> beta;
     TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
         const Vec<T> nothing(T(0)), x = other - own;
@@ -88,7 +94,7 @@ template <class T> struct DavidsonWin {
 };
 
 // −log P(tie) = log total + max(|x|/2 − β, 0)
-template <class T> struct DavidsonTie {
+template <class T> struct DavidsonTie : Slopes {
     Vec<T> beta;
     TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
         const auto p = davidson(other - own, beta);
@@ -98,11 +104,49 @@ template <class T> struct DavidsonTie {
 };
 
 // max(0, margin + x), and its slope, which is 0 at the corner
-template <class T> struct Hinge {
+template <class T> struct Hinge : Slopes {
     Vec<T> margin;
     TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
         const Vec<T> nothing(T(0)), reach = (other - own) + margin;
         return {max(nothing, reach), select(nothing < reach, Vec<T>(T(1)), nothing), nothing};
+    }
+};
+
+// Second derivatives of pairs ---------------------------------------------------------------------
+
+// σ(x) (1 − σ(x)), which is softplus″
+template <class T> TIERRANK_INLINE Vec<T> sigmoid_slope(Vec<T> x) {
+    const Vec<T> e = exp(-abs(x)), total = Vec<T>(T(1)) + e;
+    return e / (total * total);
+}
+
+template <class T> struct RaoKupperWinBend : Bends {
+    Vec<T> c;
+    TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
+        const Vec<T> nothing(T(0));
+        return {nothing, sigmoid_slope((other - own) + c), nothing};
+    }
+};
+
+template <class T> struct RaoKupperTieBend : Bends {
+    Vec<T> c;
+    TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
+        const Vec<T> nothing(T(0)), x = other - own;
+        return {nothing, sigmoid_slope(x - c) + sigmoid_slope(x + c), nothing};
+    }
+};
+
+// Wins and ties alike: the variance of ½, −½ and 0 with weights up, down and tie, e^(x/2), e^(−x/2)
+// and e^β, which is (up · down + ¼ (up + down) · tie) / total², all of it positive.
+template <class T> struct DavidsonBend : Bends {
+    Vec<T> beta;
+    TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
+        using V = Vec<T>;
+        const V nothing(T(0)), half = V(T(0.5)) * abs(other - own), most = max(beta, half);
+        const V up = exp(half - most), down = exp(-half - most), tie = exp(beta - most);
+        const V inverse = V(T(1)) / (up + down + tie);
+        const V spread = fma(V(T(0.25)) * (up + down), tie, up * down);
+        return {nothing, spread * inverse * inverse, nothing};
     }
 };
 
@@ -181,7 +225,7 @@ void pairs_of_items(const Pair &pair, const Pairs<T> &p, const T *scores, std::i
                 if (from >= width) break; // and so for all after it
                 const PairSum<T> sums = along_row(pair, scores[i], scores + left, from, width, pull);
                 p.loss[i] += sum(wide(sums.loss));
-                gradient[i - lo] -= sum(wide(sums.slope));
+                gradient[i - lo] += Pair::of_own * sum(wide(sums.slope));
                 p.by_parameter[i] += sum(wide(sums.by_parameter));
             }
             for (std::int64_t k = 0; k < width; ++k) gradient[left - lo + k] += double(pull[k]);
@@ -214,10 +258,13 @@ template <class T, class Pair> void pair_sums_of(const Pair &pair, const Pairs<T
 template <class T> void pair_sums(const Pairs<T> &p, int threads) {
     const Vec<T> at{T(p.parameter)};
     switch (p.kind) {
-    case PairKind::rao_kupper_win: return pair_sums_of(RaoKupperWin<T>{at}, p, threads);
-    case PairKind::rao_kupper_tie: return pair_sums_of(RaoKupperTie<T>{at}, p, threads);
-    case PairKind::davidson_win: return pair_sums_of(DavidsonWin<T>{at}, p, threads);
-    case PairKind::davidson_tie: return pair_sums_of(DavidsonTie<T>{at}, p, threads);
+    case PairKind::rao_kupper_win: return pair_sums_of(RaoKupperWin<T>{{}, at}, p, threads);
+    case PairKind::rao_kupper_tie: return pair_sums_of(RaoKupperTie<T>{{}, at}, p, threads);
+    case PairKind::davidson_win: return pair_sums_of(DavidsonWin<T>{{}, at}, p, threads);
+    case PairKind::davidson_tie: return pair_sums_of(DavidsonTie<T>{{}, at}, p, threads);
+    case PairKind::rao_kupper_win_bend: return pair_sums_of(RaoKupperWinBend<T>{{}, at}, p, threads);
+    case PairKind::rao_kupper_tie_bend: return pair_sums_of(RaoKupperTieBend<T>{{}, at}, p, threads);
+    case PairKind::davidson_bend: return pair_sums_of(DavidsonBend<T>{{}, at}, p, threads);
     case PairKind::hinge: return; // inside lists hinges are summed by sorting, in Python
     }
 }
@@ -273,9 +320,9 @@ void block_pair_sums_of(const Pair &pair, const BlockPairs<T> &p, int threads) {
 template <class T> void block_pair_sums(const BlockPairs<T> &p, int threads) {
     const Vec<T> at{T(p.parameter)};
     if (p.kind == PairKind::hinge)
-        block_pair_sums_of(Hinge<T>{at}, p, threads);
+        block_pair_sums_of(Hinge<T>{{}, at}, p, threads);
     else
-        block_pair_sums_of(RaoKupperWin<T>{at}, p, threads);
+        block_pair_sums_of(RaoKupperWin<T>{{}, at}, p, threads);
 }
 
 } // namespace tierrank::TIERRANK_SET

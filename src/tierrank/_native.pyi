@@ -52,3 +52,44 @@ def block_pair_sums(
     named, slope [entries]; borders [lists + 1]; scores [lists, labels]; counts [labels]; loss
     [lists]; label_slope [lists, labels], or [0, 0].
     """
+
+def stage_bends(
+    kind: str,
+    rows: Doubles,
+    tier_offsets: Integers,
+    list_offsets: Integers,
+    threads: int,
+    out: Doubles,
+) -> None:
+    """Second derivatives of stages, by row; kind: "breslow", "efron" or "one draw".
+
+    rows, out [rows], sorted by list and tier; tier_offsets [tiers + 1] ranges of rows;
+    list_offsets [lists + 1] ranges of tiers.
+    """
+
+# -- strict lists ---------------------------------------------------------------------------------
+
+class StrictLists:
+    """Lists without ties, whose items share worths. items [entries]; offsets [lists + 1].
+
+    Below, worth, vector, gradient and out are [items] or [items, items], and are added to;
+    inverse and slopes are [entries].
+    """
+
+    def __init__(
+        self, items: Integers, offsets: Integers, counts: Doubles, n_items: int
+    ) -> None: ...
+    def value_and_gradient(self, worth: Doubles, inverse: Doubles, gradient: Doubles) -> float:
+        """Σ count log T; fills `inverse`, 1/T, and adds to the gradient."""
+
+    def product(self, worth: Doubles, inverse: Doubles, vector: Doubles, out: Doubles) -> None:
+        """Add H · vector."""
+
+    def diagonal(self, worth: Doubles, inverse: Doubles, out: Doubles) -> None:
+        """Add the diagonal of H."""
+
+    def matrix(self, worth: Doubles, inverse: Doubles, out: Doubles) -> None:
+        """Add H, each pair once, and half of the diagonal."""
+
+    def entry_gradients(self, worth: Doubles, inverse: Doubles, slopes: Doubles) -> None:
+        """Set the slopes of every entry, as if its list had been seen once."""
