@@ -41,5 +41,6 @@ void bind_likelihood(nb::module_ &m);
 void bind_pairs(nb::module_ &m);
 void bind_strict_lists(nb::module_ &m);
 void bind_stage_bends(nb::module_ &m);
+void bind_tied_lists(nb::module_ &m);
 
 } // namespace tierrank

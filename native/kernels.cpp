@@ -3,6 +3,7 @@
 
 #include "lists.hpp"
 #include "pairs.hpp"
+#include "tied_lists.hpp"
 
 namespace tierrank::TIERRANK_SET {
 
@@ -11,6 +12,6 @@ template <class T> constexpr KernelsFor<T> made{&log_prob<T>, &pair_sums<T>, &bl
 #define TIERRANK_NAME_OF(set) #set
 #define TIERRANK_NAME(set) TIERRANK_NAME_OF(set)
 extern const Kernels kernels;
-const Kernels kernels{TIERRANK_NAME(TIERRANK_SET), made<float>, made<double>};
+const Kernels kernels{TIERRANK_NAME(TIERRANK_SET), made<float>, made<double>, &tied_terms};
 
 } // namespace tierrank::TIERRANK_SET

@@ -62,6 +62,18 @@ template <class T> struct BlockPairs {
     T *label_slope;       // [lists, labels], or null
 };
 
+// Tiers of lists with small ties (tied_lists.hpp): items are indices of worths, and log_worth is at
+// most 0. `last` tiers, with nothing below them, have neither term nor matrix.
+struct TiedTerms {
+    std::int64_t tiers;
+    const std::int64_t *items, *tier_offsets;
+    const char *last;
+    const double *worth, *log_worth, *below; // below: [tiers] worth of what is below
+    const std::int64_t *matrix_offsets;
+    double *value, *slopes; // [tiers] and [entries]
+    double *matrices;       // n × n numbers a tier, or null
+};
+
 template <class T> struct KernelsFor {
     void (*log_prob)(const Lists<T> &, int threads);
     void (*pair_sums)(const Pairs<T> &, int threads);
@@ -72,6 +84,7 @@ struct Kernels {
     const char *name;
     KernelsFor<float> of_float;
     KernelsFor<double> of_double;
+    void (*tied_terms)(const TiedTerms &, int threads);
 
     template <class T> const KernelsFor<T> &of() const {
         if constexpr (sizeof(T) == 4)

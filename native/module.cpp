@@ -83,6 +83,7 @@ NB_MODULE(_native, m) {
     bind_pairs(m);
     bind_strict_lists(m);
     bind_stage_bends(m);
+    bind_tied_lists(m);
 }
 
 } // namespace tierrank

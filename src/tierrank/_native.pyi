@@ -93,3 +93,61 @@ class StrictLists:
 
     def entry_gradients(self, worth: Doubles, inverse: Doubles, slopes: Doubles) -> None:
         """Set the slopes of every entry, as if its list had been seen once."""
+
+# -- lists with ties ------------------------------------------------------------------------------
+
+class TiedLists:
+    """Lists with small ties, whose items share worths.
+
+    items [entries]; tier_offsets [tiers + 1]; list_offsets [lists + 1]; counts [lists]. Below,
+    worth, log_worth and vector are [items], below and value [tiers], slopes [entries], matrices
+    [matrix_size]; `out` is [items] or [items, items] and is added to, except by entry_gradients.
+    """
+
+    matrix_size: int
+
+    def __init__(
+        self,
+        items: Integers,
+        tier_offsets: Integers,
+        list_offsets: Integers,
+        counts: Doubles,
+        n_items: int,
+    ) -> None: ...
+    def terms(
+        self,
+        worth: Doubles,
+        log_worth: Doubles,
+        threads: int,
+        below: Doubles,
+        value: Doubles,
+        slopes: Doubles,
+        matrices: Doubles,
+    ) -> None:
+        """Set below, value, slopes and, unless it is empty, matrices."""
+
+    def entry_gradients(
+        self, worth: Doubles, below: Doubles, slopes: Doubles, out: Doubles
+    ) -> None:
+        """Set the slopes of every entry, [entries], as if its list had been seen once."""
+
+    def product(
+        self,
+        worth: Doubles,
+        below: Doubles,
+        slopes: Doubles,
+        matrices: Doubles,
+        vector: Doubles,
+        out: Doubles,
+    ) -> None:
+        """Add H · vector of the log-likelihood."""
+
+    def diagonal(
+        self, worth: Doubles, below: Doubles, slopes: Doubles, matrices: Doubles, out: Doubles
+    ) -> None:
+        """Add the diagonal of H."""
+
+    def matrix(
+        self, worth: Doubles, below: Doubles, slopes: Doubles, matrices: Doubles, out: Doubles
+    ) -> None:
+        """Add H, each pair once, and half of the diagonal."""
