@@ -18,6 +18,7 @@ template <class T> using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::dev
 template <class T> using InTable = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T> using OutTable = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Offsets = In<std::int64_t>;
+template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 inline void require(bool holds, const char *what) {
     if (!holds) throw std::invalid_argument(what);
@@ -54,5 +55,9 @@ void bind_graphs(nb::module_ &m);
 void bind_drawing(nb::module_ &m);
 void bind_products(nb::module_ &m);
 void bind_forest(nb::module_ &m);
+void bind_pairs(nb::module_ &m);
+void bind_strict_lists(nb::module_ &m);
+void bind_stage_bends(nb::module_ &m);
+void bind_tied_lists(nb::module_ &m);
 
 } // namespace tierrank

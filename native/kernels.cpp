@@ -3,16 +3,19 @@
 
 #include "hessian.hpp"
 #include "lists.hpp"
+#include "pairs.hpp"
 #include "products.hpp"
+#include "tied_lists.hpp"
 
 namespace tierrank::TIERRANK_SET {
 
 template <class T>
-constexpr KernelsFor<T> made{&log_prob<T>, &hessian_product<T>, &inner_products<T>};
+constexpr KernelsFor<T> made{&log_prob<T>, &hessian_product<T>, &inner_products<T>, &pair_sums<T>,
+                             &block_pair_sums<T>};
 
 #define TIERRANK_NAME_OF(set) #set
 #define TIERRANK_NAME(set) TIERRANK_NAME_OF(set)
 extern const Kernels kernels;
-const Kernels kernels{TIERRANK_NAME(TIERRANK_SET), made<float>, made<double>};
+const Kernels kernels{TIERRANK_NAME(TIERRANK_SET), made<float>, made<double>, &tied_terms};
 
 } // namespace tierrank::TIERRANK_SET

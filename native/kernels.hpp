@@ -70,16 +70,67 @@ template <class T> struct Products {
     T *out;     // [entries]
 };
 
+// Pairs of items i and j further down their list (pairs.hpp): i with j = start[i] … stop[i] − 1, where
+// i < start[i] ≤ stop[i] ≤ items, and neither start nor stop ever falls.
+enum class PairKind {
+    rao_kupper_win,
+    rao_kupper_tie,
+    davidson_win,
+    davidson_tie,
+    hinge,
+    rao_kupper_win_bend, // second derivatives, in the place of slopes
+    rao_kupper_tie_bend,
+    davidson_bend,
+};
+
+template <class T> struct Pairs {
+    PairKind kind;
+    std::int64_t items;
+    const T *scores;
+    const std::int64_t *start, *stop;
+    double parameter;
+    double *loss, *by_parameter; // [items] sums over the pairs of i
+    double *gradient;            // [items] of the sum of all losses; of bends, the Hessian's diagonal
+};
+
+// Pairs of what lists name with a block of labels: entries borders[i] … borders[i + 1] − 1 of `named`
+// with all of row i of `scores`, the j-th of which counts counts[j] times.
+template <class T> struct BlockPairs {
+    PairKind kind;
+    std::int64_t lists, labels;
+    const T *named;
+    const std::int64_t *borders;
+    const T *scores, *counts; // [lists, labels] and [labels]
+    double parameter;
+    double *loss, *slope; // [lists] and [named]
+    T *label_slope;       // [lists, labels], or null
+};
+
+// Tiers of lists with small ties (tied_lists.hpp): items are indices of worths, and log_worth is at
+// most 0. `last` tiers, with nothing below them, have neither term nor matrix.
+struct TiedTerms {
+    std::int64_t tiers;
+    const std::int64_t *items, *tier_offsets;
+    const char *last;
+    const double *worth, *log_worth, *below; // below: [tiers] worth of what is below
+    const std::int64_t *matrix_offsets;
+    double *value, *slopes; // [tiers] and [entries]
+    double *matrices;       // n × n numbers a tier, or null
+};
+
 template <class T> struct KernelsFor {
     void (*log_prob)(const Lists<T> &, int threads);
     void (*hessian_product)(const HessianProducts<T> &, int threads);
     void (*inner_products)(const Products<T> &, int threads);
+    void (*pair_sums)(const Pairs<T> &, int threads);
+    void (*block_pair_sums)(const BlockPairs<T> &, int threads);
 };
 
 struct Kernels {
     const char *name;
     KernelsFor<float> of_float;
     KernelsFor<double> of_double;
+    void (*tied_terms)(const TiedTerms &, int threads);
 
     template <class T> const KernelsFor<T> &of() const {
         if constexpr (sizeof(T) == 4)

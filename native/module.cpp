@@ -86,6 +86,10 @@ NB_MODULE(_native, m) {
     bind_drawing(m);
     bind_products(m);
     bind_forest(m);
+    bind_pairs(m);
+    bind_strict_lists(m);
+    bind_stage_bends(m);
+    bind_tied_lists(m);
 }
 
 } // namespace tierrank

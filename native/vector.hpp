@@ -57,6 +57,7 @@ template <class T> struct Vec {
     static constexpr int parts = LANES / width;
     using Part = Register<T, width>;
     using BitPart = Register<typename Real<T>::Bits, width>;
+    using MaskPart = Register<std::make_signed_t<typename Real<T>::Bits>, width>;
     using Anywhere = InMemory<T, width>;
 
     Part part[parts];
@@ -97,17 +98,18 @@ template <class T> struct Vec {
     TIERRANK_INLINE Vec &operator*=(Vec b) { return *this = *this * b; }
 };
 
-// Comparisons give a mask, as the compiler does: all bits of a lane set, or none.
+// Comparisons give a mask, as the compiler does: all bits of a lane set, or none. It is signed, as the
+// compiler's is: a choice by it then needs no comparison with 0, and min and max are one instruction.
 template <class T> struct Mask {
     using V = Vec<T>;
-    typename V::BitPart part[V::parts];
+    typename V::MaskPart part[V::parts];
 
     TIERRANK_INLINE friend Mask operator&(Mask a, Mask b) {
         for (int p = 0; p < V::parts; ++p) a.part[p] &= b.part[p];
         return a;
     }
     TIERRANK_INLINE bool all() const {
-        typename V::BitPart both = part[0];
+        typename V::MaskPart both = part[0];
         for (int p = 1; p < V::parts; ++p) both &= part[p];
         using Words = Register<std::uint64_t, sizeof(T) * V::width / 8>;
         const Words words = std::bit_cast<Words>(both);
@@ -136,6 +138,7 @@ template <class T> TIERRANK_INLINE Vec<T> select(Mask<T> m, Vec<T> yes, Vec<T> n
 }
 template <class T> TIERRANK_INLINE Vec<T> min(Vec<T> a, Vec<T> b) { return select(a < b, a, b); }
 template <class T> TIERRANK_INLINE Vec<T> max(Vec<T> a, Vec<T> b) { return select(b < a, a, b); }
+template <class T> TIERRANK_INLINE Vec<T> abs(Vec<T> v) { return max(v, -v); }
 
 // a · b + c, in one instruction where there is one
 template <class T> TIERRANK_INLINE Vec<T> fma(Vec<T> a, Vec<T> b, Vec<T> c) { return a * b + c; }

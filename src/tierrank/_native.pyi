@@ -1,4 +1,8 @@
-"""What the compiled core offers (`native/`). Arrays are contiguous and of exactly these types."""
+"""The compiled core (`native/`): arrays in, arrays filled.
+
+Arrays are contiguous, and of exactly these types. Floats are float32 or float64, all of one call
+the same, except where `Float64` asks for the one.
+"""
 
 import enum
 from typing import Any
@@ -6,12 +10,64 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+Floats = npt.NDArray[Any]
 Bool = npt.NDArray[np.bool_]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
+
+compiler: str
+
+def instructions() -> str:
+    """The set of instructions that is used."""
+
+def all_instructions() -> list[str]:
+    """The sets that this machine runs, from the plainest to the widest."""
+
+# The likelihood.
+
+class Layout:
+    """Lists of tiers as `Tiers.layout` gives them: every index is checked, once."""
+
+    def __init__(
+        self,
+        row_offsets: Int64,  # [lists + 1]
+        order: Int64,  # [rows of upper tiers]
+        tier_offsets: Int64,  # [upper tiers + 1]
+        list_offsets: Int64,  # [lists + 1]
+    ) -> None: ...
+
+def log_prob(
+    layout: Layout,
+    scores: Floats,  # [rows]
+    bottom: Float64,  # [lists] lse of what stands below all rows, −inf for nothing; or empty
+    tier_weights: Float64,  # [upper tiers], or empty: all 1
+    threads: int,
+    log_prob: Float64,  # [lists]; NaN where a score is not finite
+    gradient: Floats,  # [rows], or empty
+    bottom_gradient: Float64,  # [lists], or empty
+    diagonal: Float64,  # [rows] of each list's Hessian, or empty
+    bottom_diagonal: Float64,  # [lists], or empty
+) -> None:
+    """Value, gradient and the Hessian's diagonal, in one pass."""
+
+def hessian_product(
+    layout: Layout,
+    scores: Floats,
+    bottom: Float64,
+    tier_weights: Float64,
+    threads: int,
+    vector: Float64,  # [rows]; empty asks for the diagonal
+    bottom_vector: Float64,  # [lists]
+    out: Float64,  # [rows]
+    bottom_out: Float64,  # [lists]
+) -> None:
+    """Each list's Hessian times its part of a vector, or its diagonal."""
+
+def scale_lists(row_offsets: Int64, rows: Floats, by_list: Floats, out: Floats) -> None:
+    """Every row times the number of its list."""
 
 # Scanners of text files: texts end with a newline, and places count from their start.
 
@@ -186,3 +242,133 @@ def inner_products(
     threads: int,
 ) -> None:
     """Fill Z_i · Z_j for the entries i, j of a sparse pattern."""
+
+# Pairs.
+
+def pair_sums(
+    kind: str,
+    scores: Floats,
+    start: Int64,
+    stop: Int64,
+    parameter: float,
+    threads: int,
+    loss: Float64,
+    gradient: Float64,
+    by_parameter: Float64,
+) -> None:
+    """Pairs of item i with items start[i] … stop[i] − 1, all after i; all arrays [items]."""
+
+def block_pair_sums(
+    kind: str,
+    named: Floats,
+    borders: Int64,
+    scores: Floats,
+    counts: Floats,
+    parameter: float,
+    threads: int,
+    loss: Float64,
+    slope: Float64,
+    label_slope: Floats,
+) -> None:
+    """Pairs of what lists name with all labels of a block.
+
+    named, slope [entries]; borders [lists + 1]; scores [lists, labels]; counts [labels]; loss
+    [lists]; label_slope [lists, labels], or [0, 0].
+    """
+
+def stage_bends(
+    kind: str,
+    rows: Float64,
+    tier_offsets: Int64,
+    list_offsets: Int64,
+    threads: int,
+    out: Float64,
+) -> None:
+    """Second derivatives of stages, by row; kind: "breslow", "efron" or "one draw".
+
+    rows, out [rows], sorted by list and tier; tier_offsets [tiers + 1] ranges of rows;
+    list_offsets [lists + 1] ranges of tiers.
+    """
+
+# Lists without ties.
+
+class StrictLists:
+    """Lists without ties, whose items share worths. items [entries]; offsets [lists + 1].
+
+    Below, worth, vector, gradient and out are [items] or [items, items], and are added to;
+    inverse and slopes are [entries].
+    """
+
+    def __init__(self, items: Int64, offsets: Int64, counts: Float64, n_items: int) -> None: ...
+    def value_and_gradient(self, worth: Float64, inverse: Float64, gradient: Float64) -> float:
+        """Σ count log T; fills `inverse`, 1/T, and adds to the gradient."""
+
+    def product(self, worth: Float64, inverse: Float64, vector: Float64, out: Float64) -> None:
+        """Add H · vector."""
+
+    def diagonal(self, worth: Float64, inverse: Float64, out: Float64) -> None:
+        """Add the diagonal of H."""
+
+    def matrix(self, worth: Float64, inverse: Float64, out: Float64) -> None:
+        """Add H, each pair once, and half of the diagonal."""
+
+    def entry_gradients(self, worth: Float64, inverse: Float64, slopes: Float64) -> None:
+        """Set the slopes of every entry, as if its list had been seen once."""
+
+# Lists with ties.
+
+class TiedLists:
+    """Lists with small ties, whose items share worths.
+
+    items [entries]; tier_offsets [tiers + 1]; list_offsets [lists + 1]; counts [lists]. Below,
+    worth, log_worth and vector are [items], below and value [tiers], slopes [entries], matrices
+    [matrix_size]; `out` is [items] or [items, items] and is added to, except by entry_gradients.
+    """
+
+    matrix_size: int
+
+    def __init__(
+        self,
+        items: Int64,
+        tier_offsets: Int64,
+        list_offsets: Int64,
+        counts: Float64,
+        n_items: int,
+    ) -> None: ...
+    def terms(
+        self,
+        worth: Float64,
+        log_worth: Float64,
+        threads: int,
+        below: Float64,
+        value: Float64,
+        slopes: Float64,
+        matrices: Float64,
+    ) -> None:
+        """Set below, value, slopes and, unless it is empty, matrices."""
+
+    def entry_gradients(
+        self, worth: Float64, below: Float64, slopes: Float64, out: Float64
+    ) -> None:
+        """Set the slopes of every entry, [entries], as if its list had been seen once."""
+
+    def product(
+        self,
+        worth: Float64,
+        below: Float64,
+        slopes: Float64,
+        matrices: Float64,
+        vector: Float64,
+        out: Float64,
+    ) -> None:
+        """Add H · vector of the log-likelihood."""
+
+    def diagonal(
+        self, worth: Float64, below: Float64, slopes: Float64, matrices: Float64, out: Float64
+    ) -> None:
+        """Add the diagonal of H."""
+
+    def matrix(
+        self, worth: Float64, below: Float64, slopes: Float64, matrices: Float64, out: Float64
+    ) -> None:
+        """Add H, each pair once, and half of the diagonal."""

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tierrank import _native
 from tierrank.aggregation.lists import FloatArray
 from tierrank.aggregation.terms.exact import Exact
 from tierrank.aggregation.terms.parts import Bend, summed_squares
@@ -15,17 +16,14 @@ WIDEST = 300.0  # scores further apart than this would leave float64's range as 
 
 
 class Strict:
-    """Plackett-Luce likelihood of strict lists, by `strict_kernel`."""
+    """Plackett-Luce likelihood of strict lists, by `native/strict_lists.cpp`."""
 
     def __init__(self, tiers: Tiers, counts: FloatArray) -> None:
-        from tierrank.aggregation.terms import strict_kernel
-
-        self._kernels = strict_kernel
         self._tiers = tiers
         self.counts = counts
         self.items = tiers.items.numpy()
         self.offsets = tiers.tier_offsets[tiers.list_offsets].numpy()
-        self._longest = int(np.diff(self.offsets).max(initial=0))
+        self.lists = _native.StrictLists(self.items, self.offsets, counts, tiers.n_items or 0)
         chosen = np.repeat(counts, np.diff(self.offsets))
         chosen[self.offsets[1:] - 1] = 0.0
         # [items] how often an item was chosen over others
@@ -47,9 +45,7 @@ class Strict:
         largest = scores.max()
         worth = np.exp(scores - largest)
         inverse, gradient = np.empty(len(self.items)), -self._chosen
-        logs = self._kernels.value_and_gradient(
-            worth, self.items, self.offsets, self.counts, inverse, gradient
-        )
+        logs = self.lists.value_and_gradient(worth, inverse, gradient)
         return worth, inverse, logs - float(self._chosen @ (scores - largest)), gradient
 
     def at(self, scores: FloatArray) -> Bend:
@@ -63,7 +59,7 @@ class Strict:
             return self._exact.outer_products(scores)
         worth, inverse, _, _ = self._run(scores)
         slopes = np.empty(len(self.items))
-        self._kernels.entry_gradients(worth, self.items, self.offsets, inverse, slopes)
+        self.lists.entry_gradients(worth, inverse, slopes)
         return summed_squares(slopes, self.items, self.offsets, self.counts, len(scores))
 
 
@@ -71,21 +67,19 @@ class StrictBend:
     """Second derivatives of `Strict`."""
 
     def __init__(self, term: Strict, worth: FloatArray, inverse: FloatArray) -> None:
-        self._kernels = term._kernels
-        self._lists = (worth, term.items, term.offsets, term.counts, inverse)
-        self._below = np.empty(term._longest)
+        self._lists, self._worth, self._inverse = term.lists, worth, inverse
 
     def product(self, vector: FloatArray) -> FloatArray:
-        out = np.zeros_like(vector)
-        self._kernels.product(*self._lists, vector, self._below, out)
+        out = np.zeros_like(self._worth)
+        self._lists.product(self._worth, self._inverse, vector, out)
         return out
 
     def diagonal(self) -> FloatArray:
-        out = np.zeros_like(self._lists[0])
-        self._kernels.diagonal(*self._lists, out)
+        out = np.zeros_like(self._worth)
+        self._lists.diagonal(self._worth, self._inverse, out)
         return out
 
     def matrix(self) -> FloatArray:
-        out = np.zeros((len(self._lists[0]),) * 2)
-        self._kernels.matrix(*self._lists, out)
+        out = np.zeros((len(self._worth),) * 2)
+        self._lists.matrix(self._worth, self._inverse, out)
         return out + out.T

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from tierrank import losses
+from tierrank.extreme.head import pairs
 from tierrank.extreme.head.written import InBlock
 from tierrank.names import fused_name
 from tierrank.tiers import Tiers
@@ -191,8 +192,6 @@ class PairwiseRest:
 
     def _pairs(self, block: Block, out: Tensor | None) -> None:
         """Sums over a block's pairs: of losses and slopes, or of the slopes by label into `out`."""
-        from tierrank.extreme.head import pairs  # numba: only when it is used
-
         counts = None if block.log_weights is None else block.log_weights.exp()
         losses, slopes = pairs.sums(self.kind, self.scores, self.borders, block.scores, counts, out)
         if out is None:

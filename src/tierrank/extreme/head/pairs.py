@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from tierrank import _native
 from tierrank.plackett_luce.kernels import compiled_for
 from tierrank.tiers.ragged import range_numbers
 
 AT_ONCE = 1 << 22  # pairs that plain torch holds
 
 # the kernel of each objective, and its parameter: log θ of Rao and Kupper, and the margin
-_KERNELS = {"ranknet": ("logistic_sums", 0.0), "ranksvm": ("hinge_sums", 1.0)}
+_KERNELS = {"ranknet": ("rao_kupper_wins", 0.0), "ranksvm": ("hinges", 1.0)}
 
 
 def sums(
@@ -52,23 +52,15 @@ def sums(
 def _compiled(
     kind: str, named: Tensor, borders: Tensor, scores: Tensor, counts: Tensor, out: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    from tierrank.compilation import announce
-    from tierrank.extreme.head import pairs_kernel
-    from tierrank.plackett_luce.kernels.driver import run
-
-    announce(
-        pairs_kernel.__file__, pairs_kernel.SOURCES,
-        "compiling sums over pairs for this CPU: takes a few seconds, this once",
-    )  # fmt: skip
     name, parameter = _KERNELS[kind]
-    kernel = getattr(pairs_kernel, name)
-    loss, slope = np.empty(len(borders) - 1), np.empty(len(named))
-    ends = borders.numpy()
-    inputs = named.numpy(), ends, scores.numpy(), counts.numpy(), parameter
-    result = np.empty((0, 0), scores.numpy().dtype) if out is None else out.numpy()
-    cost = np.arange(len(ends)) + ends * scores.shape[1]
-    run(lambda lo, hi: kernel(*inputs, lo, hi, loss, slope, result), cost)
-    return torch.from_numpy(loss), torch.from_numpy(slope)
+    loss = torch.empty(len(borders) - 1, dtype=torch.float64)
+    slope = torch.empty(len(named), dtype=torch.float64)
+    _native.block_pair_sums(
+        name, named.numpy(), borders.numpy(), scores.numpy(), counts.numpy(), parameter,
+        torch.get_num_threads(), loss.numpy(), slope.numpy(),
+        (scores.new_empty(0, 0) if out is None else out).numpy(),
+    )  # fmt: skip
+    return loss, slope
 
 
 def _plain(

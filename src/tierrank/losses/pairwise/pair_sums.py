@@ -1,8 +1,8 @@
 """Sums over the pairs of every list, differentiable once: the work of the logistic objectives.
 
 A kind of pair is a function of w_j − w_i and one parameter; the kinds are named and computed in
-`compiled.py`, for the CPU, and in `plain.py`, for the rest. Both look at every pair and keep none,
-so time grows with the pairs and memory with the items.
+`native/pairs.hpp`, for the CPU, and in `plain.py`, for the rest. Both look at every pair and keep
+none, so time grows with the pairs and memory with the items.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tierrank import _native
 from tierrank.losses.pairwise import plain
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.kernels import compiled_for
@@ -84,8 +85,20 @@ class _PairSums(torch.autograd.Function):
 def _pair_sums_for(
     device: torch.device,
 ) -> Callable[[str, Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor, Tensor]]:
-    if compiled_for(device):
-        from tierrank.losses.pairwise import driver  # numba: only when it is used
+    return compiled_pair_sums if compiled_for(device) else plain.pair_sums
 
-        return driver.pair_sums
-    return plain.pair_sums
+
+def compiled_pair_sums(
+    kind: str, scores: Tensor, start: Tensor, stop: Tensor, parameter: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sum over pairs of item i with items j = start[i] … stop[i] − 1, all of them after i.
+
+    Gives, by item i, Σ_j loss; by item, the gradient of the sum of all losses; and by item i,
+    Σ_j ∂loss/∂parameter; all in float64.
+    """
+    loss, gradient, by_parameter = (torch.empty(len(scores), dtype=torch.float64) for _ in range(3))
+    _native.pair_sums(
+        kind, scores.contiguous().numpy(), start.numpy(), stop.numpy(), parameter,
+        torch.get_num_threads(), loss.numpy(), gradient.numpy(), by_parameter.numpy(),
+    )  # fmt: skip
+    return loss, gradient, by_parameter

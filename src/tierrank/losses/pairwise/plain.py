@@ -1,6 +1,6 @@
 """Sums over pairs in plain torch, block by block: any device, the same numbers.
 
-The formulas are not those of `compiled.py`, so that either checks the other.
+The formulas are not those of `native/pairs.hpp`, so that either checks the other.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PAIRS: dict[str, Callable[[Tensor, float], Terms]] = {
 def pair_sums(
     kind: str, scores: Tensor, start: Tensor, stop: Tensor, parameter: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `driver.pair_sums`."""
+    """As `pair_sums.compiled_pair_sums`."""
     scores = scores.to(wide_dtype(scores.device))
     loss, gradient, by_parameter = (torch.zeros_like(scores) for _ in range(3))
     for i, j, exists in _blocks(start, stop):

@@ -13,9 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank import _native
 from tierrank.losses.likelihood import _without_ties
 from tierrank.losses.modules import Objective
 from tierrank.losses.ordered_partition.given_size import SizedStages
+from tierrank.losses.pairwise.pair_sums import compiled_pair_sums
 from tierrank.losses.positions import tier_weights
 from tierrank.losses.registry import OBJECTIVES
 from tierrank.losses.tier_order import TierOrder
@@ -24,6 +26,7 @@ from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.tier_weights import upper_tier_weights
 from tierrank.ranking.inputs import Array
 from tierrank.tiers import Tiers
+from tierrank.tiers.ragged import repeat
 
 Second = Literal["exact", "upper bound", "constant"]
 
@@ -219,35 +222,29 @@ def _softmax(rows: Array, lengths: Array) -> Array:
 
 
 def _compiled_bends(name: str, rows: Array, tiers: Tiers, parameters: dict[str, float]) -> Array:
-    from tierrank.plackett_luce.kernels.driver import run  # numba: only when it is used
-    from tierrank.ranking.boosting import bends
-
-    tier_offsets, list_offsets = tiers.tier_offsets.numpy(), tiers.list_offsets.numpy()
-    lengths = tiers.lengths.numpy()
-    out = np.empty(len(rows))
-    stages = {"pl-lb": bends.BRESLOW, "pl-efron": bends.EFRON, "pmop-fd": bends.ONE_DRAW}
+    stages = {"pl-lb": "breslow", "pl-efron": "efron", "pmop-fd": "one draw"}
     if name in stages:
-        lse = np.empty(len(tier_offsets) - 1)
-        run(
-            lambda lo, hi: bends.stage_bends(
-                rows, tier_offsets, list_offsets, stages[name], lo, hi, lse, out
-            ),
-            np.concatenate([[0], np.cumsum(30 * lengths)]),
-        )
+        out = np.empty(len(rows))
+        _native.stage_bends(
+            stages[name], rows, tiers.tier_offsets.numpy(), tiers.list_offsets.numpy(),
+            torch.get_num_threads(), out,
+        )  # fmt: skip
         return out
-    pairs = {
-        "ranknet": (bends.RANKNET, 0.0),
-        "rao-kupper": (bends.RAO_KUPPER, np.logaddexp(0.0, parameters.get("alpha", 0.0))),
-        "davidson": (bends.DAVIDSON, parameters.get("beta", 0.0)),
-    }
-    kind, parameter = pairs[name]
-    run(
-        lambda lo, hi: bends.pair_bends(
-            rows, tier_offsets, list_offsets, kind, parameter, lo, hi, out
-        ),
-        np.concatenate([[0], np.cumsum(10 * lengths * lengths)]),
-    )
-    return out
+    next_row = torch.arange(1, len(rows) + 1)
+    tier_end = repeat(tiers.tier_offsets[1:], tiers.tier_sizes)
+    list_end = repeat(tiers.tier_offsets[tiers.list_offsets[1:]], tiers.lengths)
+
+    def pair_bends(kind: str, start: Tensor, stop: Tensor, parameter: float = 0.0) -> Array:
+        scores = torch.from_numpy(rows)
+        return np.asarray(compiled_pair_sums(kind, scores, start, stop, parameter)[1].numpy())
+
+    if name == "davidson":  # a win bends as a tie does
+        return pair_bends("davidson_bends", next_row, list_end, parameters.get("beta", 0.0))
+    if name == "ranknet":
+        return pair_bends("rao_kupper_win_bends", tier_end, list_end)
+    log_theta = float(np.logaddexp(0.0, parameters.get("alpha", 0.0)))
+    wins = pair_bends("rao_kupper_win_bends", tier_end, list_end, log_theta)
+    return np.asarray(wins + pair_bends("rao_kupper_tie_bends", next_row, tier_end, log_theta))
 
 
 # -- the likelihoods --------------------------------------------------------------------------
