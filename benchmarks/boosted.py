@@ -221,5 +221,5 @@ def measure(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    packages = ["torch", "numba", "numpy", "lightgbm", "xgboost", "tierrank"]
+    packages = ["torch", "numpy", "lightgbm", "xgboost", "tierrank"]
     main(__doc__ or "", packages, measure, FULL, QUICK)

@@ -323,7 +323,7 @@ def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
 if __name__ == "__main__":
     main(
         "Time and weigh training steps over huge label sets.",
-        ["torch", "numba", "numpy", "scipy", "tierrank"],
+        ["torch", "numpy", "scipy", "tierrank"],
         run,
         full=FULL,
         quick=QUICK,

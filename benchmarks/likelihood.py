@@ -476,7 +476,7 @@ def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
 if __name__ == "__main__":
     main(
         "Time the likelihood of tiers beside its peers.",
-        ["torch", "numba", "numpy", "tierrank"],
+        ["torch", "numpy", "tierrank"],
         run,
         full=FULL,
         quick=QUICK,

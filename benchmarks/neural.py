@@ -198,7 +198,7 @@ def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
 if __name__ == "__main__":
     main(
         "Time the training of a network by PL-Partition and by ListMLE.",
-        ["torch", "lightning-fabric", "numba", "numpy", "tierrank"],
+        ["torch", "lightning-fabric", "numpy", "tierrank"],
         run,
         full=FULL,
         quick=QUICK,

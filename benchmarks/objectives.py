@@ -265,7 +265,7 @@ def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
 if __name__ == "__main__":
     main(
         "Time every objective beside its peers.",
-        ["torch", "numba", "numpy", *rax_peers.PACKAGES, "tierrank"],
+        ["torch", "numpy", *rax_peers.PACKAGES, "tierrank"],
         run,
         full=FULL,
         quick=QUICK,

@@ -282,7 +282,7 @@ if __name__ == "__main__":
     rows = {} if chosen.rows is None else {"rows": chosen.rows}
     main(
         "Time the reading of files beside scikit-learn. --rows N: of the synthetic files.",
-        ["numpy", "scipy", "numba", "pyarrow", "scikit-learn", "napkinxc", "tierrank"],
+        ["numpy", "scipy", "pyarrow", "scikit-learn", "napkinxc", "tierrank"],
         run,
         full=FULL._replace(**rows),
         quick=QUICK._replace(**rows),

@@ -117,16 +117,28 @@ void scale_lists(const Offsets &row_offsets, const In<T> &rows, const In<T> &by_
     }
 }
 
+// Arrays are taken as they are, never converted: what fills a copy would be lost.
+template <class T> void bind_for(nb::module_ &m) {
+    m.def("log_prob", &log_prob<T>, "layout"_a, "scores"_a.noconvert(), "bottom"_a.noconvert(),
+          "tier_weights"_a.noconvert(), "threads"_a, "log_prob"_a.noconvert(),
+          "gradient"_a.noconvert(), "bottom_gradient"_a.noconvert(), "diagonal"_a.noconvert(),
+          "bottom_diagonal"_a.noconvert());
+    m.def("hessian_product", &hessian_product<T>, "layout"_a, "scores"_a.noconvert(),
+          "bottom"_a.noconvert(), "tier_weights"_a.noconvert(), "threads"_a,
+          "vector"_a.noconvert(), "bottom_vector"_a.noconvert(), "out"_a.noconvert(),
+          "bottom_out"_a.noconvert());
+    m.def("scale_lists", &scale_lists<T>, "row_offsets"_a.noconvert(), "rows"_a.noconvert(),
+          "by_list"_a.noconvert(), "out"_a.noconvert());
+}
+
 } // namespace
 
 void bind_likelihood(nb::module_ &m) {
-    nb::class_<Layout>(m, "Layout").def(nb::init<Offsets, Offsets, Offsets, Offsets>());
-    m.def("log_prob", &log_prob<float>);
-    m.def("log_prob", &log_prob<double>);
-    m.def("hessian_product", &hessian_product<float>);
-    m.def("hessian_product", &hessian_product<double>);
-    m.def("scale_lists", &scale_lists<float>);
-    m.def("scale_lists", &scale_lists<double>);
+    nb::class_<Layout>(m, "Layout")
+        .def(nb::init<Offsets, Offsets, Offsets, Offsets>(), "row_offsets"_a.noconvert(),
+             "order"_a.noconvert(), "tier_offsets"_a.noconvert(), "list_offsets"_a.noconvert());
+    bind_for<float>(m);
+    bind_for<double>(m);
 }
 
 } // namespace tierrank

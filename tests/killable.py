@@ -19,7 +19,6 @@ _IMPORTED = (
     "lightgbm",
     "lightning_fabric",
     "matplotlib.figure",
-    "numba",
     "scipy.optimize",
 )
 

@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[1]
 
 HEAVY = (
     "matplotlib",
-    "numba",
     "pandas",
     "rich",
     "scipy",

@@ -28,6 +28,7 @@ Parts, and models on the disk:
     data               files read and written: `data.read`, `data.read_rankings` and others
     save               save a fitted model to a folder
     load               load it again
+    native_info        how the compiled core was built, and which instructions it uses
 """
 
 from importlib import import_module
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from tierrank.aggregation.covariates import FeatureAggregator
     from tierrank.aggregation.paired import PairedTies
     from tierrank.extreme.ranker import ExtremeRanker
+    from tierrank.native import native_info
     from tierrank.plackett_luce import Curvature, log_prob, log_prob_above, sample
     from tierrank.ranking.boosted import BoostedRanker
     from tierrank.ranking.linear import LinearRanker
@@ -65,6 +67,7 @@ __all__ = [
     "log_prob_above",
     "losses",
     "metrics",
+    "native_info",
     "sample",
     "save",
 ]
@@ -84,6 +87,7 @@ _HOMES = {
     "load": "tierrank.saving",
     "log_prob": "tierrank.plackett_luce",
     "log_prob_above": "tierrank.plackett_luce",
+    "native_info": "tierrank.native",
     "sample": "tierrank.plackett_luce",
     "save": "tierrank.saving",
 }

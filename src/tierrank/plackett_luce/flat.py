@@ -55,11 +55,11 @@ class FlatLists(ScoredLists):
         """
         if tier_weights is None:
             tier_weights = self.bottom.new_empty(0)
-        arguments = (self.rows, self.bottom, *self.layout, tier_weights, with_gradient)
+        arguments = (self.rows, self.bottom, *self.layout, tier_weights)
         if torch.compiler.is_compiling():
-            return operators.log_prob(*arguments)
+            return operators.log_prob(*arguments, with_gradient)
         try:
-            return operators.log_prob(*arguments)
+            return operators.log_prob_eagerly(*arguments, with_gradient)
         except operators.NonFiniteScore as error:
             raise self._located(error) from None
 

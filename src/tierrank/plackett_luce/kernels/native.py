@@ -22,9 +22,7 @@ def checked_layout(layout: tuple[Tensor, ...]) -> _native.Layout:
     """The core's own view of row_offsets, order, tier_offsets and list_offsets; made once."""
     key = id(layout[0])
     entry = _kept.get(key)
-    if entry is not None and all(
-        ref() is part for ref, part in zip(entry[0], layout, strict=True)
-    ):
+    if entry is not None and all(ref() is part for ref, part in zip(entry[0], layout, strict=True)):
         return entry[1]
     made = _native.Layout(*(part.detach().contiguous().numpy() for part in layout))
 

@@ -1,6 +1,6 @@
 """The likelihood of tiers and its derivatives in plain torch: any device, the same numbers.
 
-The same stages as `compiled.py`, each over all lists at once. Arrays of (items, nodes) are made
+The same stages as `native/lists.hpp`, each over all lists at once. Arrays of (items, nodes) are made
 block by block, so that memory grows with the items only. The arithmetic is in float64 here too,
 but for devices that have none.
 """
@@ -143,7 +143,7 @@ def log1mexp(z: Tensor) -> Tensor:
 
 
 def bracket(strength: Tensor, tier: Groups, drop: float, tolerance: float) -> tuple[Tensor, Tensor]:
-    """As `integral.bracket`, for all tiers at once: those that are done stand still."""
+    """As `native/integral.hpp`, for all tiers at once: those that are done stand still."""
 
     def at(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         y = x.exp()
@@ -200,7 +200,7 @@ def log_prob_and_gradient(
     tier_weights: Tensor,
     with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `driver.log_prob_and_gradient`."""
+    """As `native.log_prob_and_gradient`."""
     dtype, rule = scores.dtype, rule_for(scores.dtype)
     scores, bottom = _widened(scores), _widened(bottom)
     below = Below(scores, bottom, layout)
@@ -234,7 +234,7 @@ def curvature_product(
     vector: Tensor | None,
     bottom_vector: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """As `driver.curvature_product`; the formulas stand in `curvature.py`."""
+    """As `native.curvature_product`; the formulas stand in `native/hessian.hpp`."""
     dtype, rule = scores.dtype, rule_for(scores.dtype)
     scores, bottom = _widened(scores), _widened(bottom)
     diagonal = vector is None or bottom_vector is None
