@@ -30,6 +30,10 @@ template <class T> struct Lists {
     double weight(std::int64_t j) const { return tier_weights ? tier_weights[j] : 1.0; }
 };
 
+constexpr std::int64_t SEGMENT = 1 << 16; // rows of a long list that one thread takes
+constexpr std::int64_t LONG_LIST = 2 * SEGMENT;
+constexpr double RANGE_COST = 20000.0; // what is worth handing over to another thread: some 0.1 ms
+
 // Ranges of lists that cost about so much, in rows: a tier costs as much as some 20 of them. Lists of
 // more than `longest` rows are left out. The cut does not depend on the number of threads.
 template <class T>

@@ -1,4 +1,7 @@
 // The likelihood of lists of tiers, for Python: tierrank.plackett_luce calls this.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
 #include "arrays.hpp"
 #include "kernels.hpp"
 
@@ -32,6 +35,15 @@ class Layout {
     }
     std::int64_t lists() const { return std::int64_t(list_offsets.shape(0)) - 1; }
     std::int64_t tiers() const { return std::int64_t(tier_offsets.shape(0)) - 1; }
+
+    // the ranges of lists that threads are given; long lists are shared out by themselves
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges() const {
+        Lists<double> shape{};
+        shape.lists = lists();
+        shape.row_offsets = row_offsets.data();
+        shape.list_offsets = list_offsets.data();
+        return equal_ranges(shape, RANGE_COST, LONG_LIST);
+    }
 
     Offsets row_offsets, order, tier_offsets, list_offsets;
     std::int64_t rows;
@@ -76,7 +88,8 @@ void log_prob(const Layout &layout, const In<T> &scores, const In<double> &botto
     lists.diagonal = optional(diagonal, layout.rows, "one second derivative a row, or none");
     lists.bottom_diagonal =
         optional(bottom_diagonal, layout.lists(), "one second derivative a list, or none");
-    require(!lists.gradient || lists.bottom_gradient, "gradients in scores and bottom go together");
+    require(!lists.gradient || !layout.lists() || lists.bottom_gradient,
+            "gradients in scores and bottom go together");
     require(!lists.diagonal || (lists.gradient && lists.bottom_diagonal),
             "a diagonal comes with a gradient, and in scores and bottom together");
     nb::gil_scoped_release release;
@@ -136,7 +149,8 @@ template <class T> void bind_for(nb::module_ &m) {
 void bind_likelihood(nb::module_ &m) {
     nb::class_<Layout>(m, "Layout")
         .def(nb::init<Offsets, Offsets, Offsets, Offsets>(), "row_offsets"_a.noconvert(),
-             "order"_a.noconvert(), "tier_offsets"_a.noconvert(), "list_offsets"_a.noconvert());
+             "order"_a.noconvert(), "tier_offsets"_a.noconvert(), "list_offsets"_a.noconvert())
+        .def("ranges", &Layout::ranges);
     bind_for<float>(m);
     bind_for<double>(m);
 }

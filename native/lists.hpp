@@ -22,9 +22,7 @@ namespace tierrank::TIERRANK_SET {
 
 constexpr double RANGE = 80.0;
 
-constexpr std::int64_t CHUNK = 4096;              // rows that are worked on together
-constexpr std::int64_t SEGMENT = 1 << 16;         // rows of a long list that one thread takes
-constexpr std::int64_t LONG_LIST = 2 * SEGMENT;
+constexpr std::int64_t CHUNK = 4096; // rows that are worked on together
 
 // Passes over the rows of a list ------------------------------------------------------------------
 
@@ -160,8 +158,8 @@ template <class T> class Worker {
         const std::int64_t start = p.row_offsets[i], n = p.rows(i);
         const bool is_long = n > LONG_LIST;
         p.log_prob[i] = 0.0;
-        if (p.gradient) p.bottom_gradient[i] = 0.0;
-        if (p.diagonal) p.bottom_diagonal[i] = 0.0;
+        if (p.bottom_gradient) p.bottom_gradient[i] = 0.0;
+        if (p.bottom_diagonal) p.bottom_diagonal[i] = 0.0;
         if (n == 0) return false;
         const T *w = p.scores + start;
         if (is_long) {
@@ -432,7 +430,7 @@ template <class T> void log_prob(const Lists<T> &p, int threads) {
     static thread_local Worker<T> mine;
     for (std::int64_t i = 0; i < p.lists; ++i)
         if (p.rows(i) > LONG_LIST) mine.run(p, i, i + 1, threads);
-    const auto ranges = equal_ranges(p, 20000.0, LONG_LIST);
+    const auto ranges = equal_ranges(p, RANGE_COST, LONG_LIST);
     parallel(std::int64_t(ranges.size()), threads, [&](std::int64_t k) {
         static thread_local Worker<T> worker;
         worker.run(p, ranges[k].first, ranges[k].second, 1);

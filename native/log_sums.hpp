@@ -42,20 +42,15 @@ template <class T> struct Held {
 template <class T>
 Held<T> hold(const T *scores, const std::int64_t *rows, std::int64_t size, const Settled &below,
              T *worth, T *score) {
-    const T top = T(below.most);
-    const double log_below = below.log_sum + (below.most - double(top));
     double missed = 0.0;
     for (std::int64_t a = 0; a < size; ++a) {
         const double d = below.distance(double(scores[rows[a]]));
-        score[a] = scores[rows[a]];
-        if (std::abs(d) > CLAMP) {
-            score[a] = T(std::clamp(d, -CLAMP, CLAMP) + log_below + double(top));
-            if (d < 0.0) missed += d - ((double(score[a]) - double(top)) - log_below);
-        }
-        worth[a] = T(std::exp((double(score[a]) - double(top)) - log_below));
+        missed += std::min(d + CLAMP, 0.0);
+        score[a] = T(std::clamp(d, -CLAMP, CLAMP));
+        worth[a] = T(std::exp(double(score[a])));
     }
-    for (std::int64_t a = size; a < padded(size); ++a) worth[a] = T(0), score[a] = top;
-    return {{worth, score, size, double(top), 1.0, log_below}, missed};
+    for (std::int64_t a = size; a < padded(size); ++a) worth[a] = score[a] = T(0);
+    return {{worth, score, size, 0.0, 1.0, 0.0}, missed};
 }
 
 } // namespace tierrank::TIERRANK_SET

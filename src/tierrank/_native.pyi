@@ -38,6 +38,8 @@ class Layout:
         tier_offsets: Int64,  # [upper tiers + 1]
         list_offsets: Int64,  # [lists + 1]
     ) -> None: ...
+    def ranges(self) -> list[tuple[int, int]]:
+        """The ranges of lists that threads are given; long lists are not among them."""
 
 def log_prob(
     layout: Layout,

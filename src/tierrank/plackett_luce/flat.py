@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -55,11 +57,11 @@ class FlatLists(ScoredLists):
         """
         if tier_weights is None:
             tier_weights = self.bottom.new_empty(0)
-        arguments = (self.rows, self.bottom, *self.layout, tier_weights)
+        arguments: tuple[Any, ...] = (self.rows, self.bottom, *self.layout, tier_weights)
         if torch.compiler.is_compiling():
             return operators.log_prob(*arguments, with_gradient)
         try:
-            return operators.log_prob_eagerly(*arguments, with_gradient)
+            return operators.log_prob_eagerly(*arguments, with_gradient=with_gradient)
         except operators.NonFiniteScore as error:
             raise self._located(error) from None
 

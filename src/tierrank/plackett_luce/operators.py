@@ -90,24 +90,23 @@ def _log_prob(
 torch.library.impl("tierrank::log_prob", "CompositeExplicitAutograd", _log_prob)
 
 
-def log_prob_eagerly(
-    scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
-    list_offsets: Tensor, tier_weights: Tensor, with_gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """`log_prob` outside `torch.compile`, at a fifth of what it costs to call an operator.
+def log_prob_eagerly(*problem: Any, with_gradient: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """`log_prob` outside `torch.compile`, without what it costs to call an operator.
 
     Gradients that it gives beside a value that is differentiated are constants.
     """
-    lists = row_offsets, order, tier_offsets, list_offsets, tier_weights
-    if torch.is_grad_enabled() and (scores.requires_grad or bottom.requires_grad):
-        return _Eager.apply(scores, bottom, *lists)  # type: ignore[no-any-return, no-untyped-call]
-    return _log_prob(scores, bottom, *lists, with_gradient)
+    if torch.is_grad_enabled() and (problem[0].requires_grad or problem[1].requires_grad):
+        return _Eager.apply(*problem)  # type: ignore[no-any-return, no-untyped-call]
+    return _compute(*problem, with_gradient)
+
+
+_compute: Callable[..., tuple[Tensor, Tensor, Tensor]] = _log_prob
 
 
 class _Eager(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, *problem: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        value, gradient, bottom_gradient = _log_prob(*problem, True)
+    def forward(ctx: Any, *problem: Any) -> tuple[Tensor, Tensor, Tensor]:
+        value, gradient, bottom_gradient = _compute(*problem, True)
         ctx.save_for_backward(*problem)
         ctx.gradients = gradient, bottom_gradient
         ctx.mark_non_differentiable(gradient, bottom_gradient)
@@ -115,18 +114,17 @@ class _Eager(torch.autograd.Function):
         return value, gradient, bottom_gradient
 
     @staticmethod
-    def backward(ctx: Any, by_value: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, by_value: Tensor | None, *others: Any) -> tuple[Tensor | None, ...]:
         if by_value is None:
             return (None,) * 7
-        if torch.is_grad_enabled():  # a second derivative may be asked for: by the operator
-            problem = ctx.saved_tensors
-            _, *gradients = log_prob(*problem, True)
-        else:
-            problem, gradients = ctx.saved_tensors, ctx.gradients
-        kernel = kernel_for(by_value.device)
-        scale = scale_lists if torch.is_grad_enabled() else kernel.scale_lists
-        to_scores = scale(gradients[0], problem[2], by_value)
-        return to_scores, gradients[1] * by_value.to(gradients[1]), *(None,) * 5
+        problem = ctx.saved_tensors
+        gradient, bottom_gradient = ctx.gradients
+        scale: Callable[..., Tensor] = kernel_for(by_value.device).scale_lists
+        if torch.is_grad_enabled():  # a second derivative may be asked for: by the operators
+            scale = scale_lists
+            _, gradient, bottom_gradient = log_prob(*problem, True)
+        to_bottom = bottom_gradient * by_value if ctx.needs_input_grad[1] else None
+        return scale(gradient, problem[2], by_value), to_bottom, *(None,) * 5
 
 
 @torch.library.register_fake("tierrank::log_prob")

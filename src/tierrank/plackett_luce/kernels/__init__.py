@@ -65,7 +65,7 @@ def _compiled_if_it_loads() -> ModuleType:
         return _compiled()
     except ImportError as error:
         warnings.warn(
-            f"the native core does not load ({error}): computing in plain torch, 30 to 200 times slower",
+            f"the native core does not load ({error}): plain torch computes, far slower",
             RuntimeWarning,
             stacklevel=2,
         )

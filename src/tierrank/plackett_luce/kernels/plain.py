@@ -1,8 +1,8 @@
 """The likelihood of tiers and its derivatives in plain torch: any device, the same numbers.
 
-The same stages as `native/lists.hpp`, each over all lists at once. Arrays of (items, nodes) are made
-block by block, so that memory grows with the items only. The arithmetic is in float64 here too,
-but for devices that have none.
+The same stages as `native/lists.hpp`, each over all lists at once. Arrays of (items, nodes) are
+made block by block, so that memory grows with the items only. The arithmetic is in float64 here
+too, but for devices that have none.
 """
 
 from __future__ import annotations
