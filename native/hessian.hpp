@@ -51,7 +51,9 @@ template <class T> class HessianWorker {
         Settled reached;
         const auto charge = [&](double w, double v) {
             const double share = reached.share(w);
-            return q.vector ? -share * (more + owed * v) : share * (share * more - owed);
+            // H is negative semidefinite: of its diagonal, what is above 0 by rounding is 0
+            return q.vector ? -share * (more + owed * v)
+                            : std::min(share * (share * more - owed), 0.0);
         };
         const auto of = [&](const double *vector, std::int64_t k) { return vector ? vector[k] : 0.0; };
         for (std::int64_t j = 0; j < tiers; ++j) {
@@ -140,7 +142,7 @@ template <class T> class HessianWorker {
         }
         for (std::int64_t a = 0; a < size; ++a) {
             pull[j] += weight * double(slope[a]);
-            q.out[rows[a]] = weight * second[a];
+            q.out[rows[a]] = weight * (q.vector ? second[a] : std::min(second[a], 0.0));
         }
     }
     // Whether the sums over subsets keep their digits: beside an item that nearly always or nearly

@@ -340,20 +340,23 @@ template <class T> class Worker {
 
     // The diagonal of H: M_aa for an item's own tier, and for what is below tiers 1 … m
     // Σ_m −pull_m σ + (1ᵀM_m 1 + pull_m) σ², with σ = e^(w − top) / (worth below tier m).
+    // H is negative semidefinite: what is above 0 by rounding is 0.
     void descend_diagonal(const Lists<T> &p, std::int64_t i, std::int64_t first, const T *e,
                           double bottom) {
         double owed = 0.0, square = 0.0;
-        const auto charge = [&](double x) { return x * (x * square - owed); };
+        const auto charge = [&](double x) { return std::min(x * (x * square - owed), 0.0); };
         for (std::int64_t j = p.list_offsets[i]; j < p.list_offsets[i + 1]; ++j) {
             const std::int64_t at = begin[j - first], from = p.tier_offsets[j];
             for (std::int64_t a = 0; a < p.tier_size(j); ++a)
-                p.diagonal[p.order[from + a]] = second[at + a] + charge(double(worth[at + a]));
+                p.diagonal[p.order[from + a]] =
+                    std::min(second[at + a], 0.0) + charge(double(worth[at + a]));
             const double under = below[j - first];
             if (under > 0.0) {
                 owed += pull[j - first] / under;
                 square += (push[j - first] + pull[j - first]) / (under * under);
             }
         }
+        // (of the rows, those of upper tiers hold 0)
         for (std::int64_t row = p.row_offsets[i]; row < p.row_offsets[i + 1]; ++row)
             if (e[row] != T(0)) p.diagonal[row] = charge(double(e[row]));
         p.bottom_diagonal[i] = charge(bottom);

@@ -65,6 +65,14 @@ class FlatLists(ScoredLists):
         except operators.NonFiniteScore as error:
             raise self._located(error) from None
 
+    def derivatives(self, tier_weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """[lists] values, [rows] gradients and the Hessians' diagonals: constants, in one pass."""
+        arguments = self.rows, self.bottom, self.layout, tier_weights
+        try:
+            return operators.derivatives(*arguments)
+        except operators.NonFiniteScore as error:
+            raise self._located(error) from None
+
     def check_finite(self) -> None:
         """The complaint that `log_prob` would make."""
         if not torch.compiler.is_compiling() and not self.rows.isfinite().all():

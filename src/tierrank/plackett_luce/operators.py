@@ -80,11 +80,17 @@ def _log_prob(
     layout = (row_offsets, order, tier_offsets, list_offsets)
     kernel = kernel_for(scores.device)
     result = kernel.log_prob_and_gradient(scores, bottom, layout, tier_weights, with_gradient)
-    if result[0].isnan().any():
-        if not tier_weights.isfinite().all():  # checked before, but not inside torch.compile
-            raise ValueError("tier weights must be finite and not negative, but one is not finite")
-        raise NonFiniteScore.find(scores, row_offsets)
+    _check(result[0], scores, row_offsets, tier_weights)
     return result  # type: ignore[no-any-return]
+
+
+def _check(value: Tensor, scores: Tensor, row_offsets: Tensor, tier_weights: Tensor) -> None:
+    """Say why a value is NaN."""
+    if not value.isnan().any():
+        return
+    if not tier_weights.isfinite().all():  # checked before, but not inside torch.compile
+        raise ValueError("tier weights must be finite and not negative, but one is not finite")
+    raise NonFiniteScore.find(scores, row_offsets)
 
 
 torch.library.impl("tierrank::log_prob", "CompositeExplicitAutograd", _log_prob)
@@ -206,6 +212,15 @@ def _curvature_backward(ctx: Any, by_rows: Tensor, by_bottom: Tensor) -> tuple[T
 torch.library.register_autograd(
     "tierrank::curvature_product", _curvature_backward, setup_context=_keep_inputs
 )
+
+
+def derivatives(
+    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...], tier_weights: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """[lists] log-probabilities, [rows] gradients and diagonals of their Hessians, in one pass."""
+    result = kernel_for(scores.device).derivatives(scores, bottom, layout, tier_weights)
+    _check(result[0], scores, layout[0], tier_weights)
+    return result  # type: ignore[no-any-return]
 
 
 def curvature_diagonal(

@@ -12,7 +12,6 @@ from torch import Tensor
 from tierrank import _native
 
 _NOTHING = np.empty(0)
-_EMPTY = {torch.float32: np.empty(0, np.float32), torch.float64: _NOTHING}
 
 # Layouts that were checked, by the identity of the first of their tensors, as long as that lives.
 _kept: dict[int, tuple[tuple[weakref.ref[Tensor], ...], _native.Layout]] = {}
@@ -66,6 +65,22 @@ def log_prob_and_gradient(
         _NOTHING, _NOTHING,
     )  # fmt: skip
     return log_prob.to(kind), gradient, bottom_gradient.to(bottom.dtype)
+
+
+def derivatives(
+    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...], tier_weights: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """[lists] log-probabilities, [rows] gradients and diagonals of their Hessians in the scores."""
+    lists, kind = len(layout[0]) - 1, scores.dtype
+    log_prob, bottoms, bottom_bends = torch.empty(3, lists, dtype=torch.float64)
+    gradient = torch.empty(len(scores), dtype=kind)
+    diagonal = torch.empty(len(scores), dtype=torch.float64)
+    _native.log_prob(
+        checked_layout(layout), _given(scores), _bottom(bottom), _bottom(tier_weights),
+        torch.get_num_threads(), log_prob.numpy(), gradient.numpy(), bottoms.numpy(),
+        diagonal.numpy(), bottom_bends.numpy(),
+    )  # fmt: skip
+    return log_prob.to(kind), gradient, diagonal.to(kind)
 
 
 def curvature_product(

@@ -226,6 +226,14 @@ def log_prob_and_gradient(
     return log_prob.to(dtype), gradient.to(dtype), bottom_gradient.to(dtype)
 
 
+def derivatives(
+    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...], tier_weights: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As `native.derivatives`."""
+    value, gradient, _ = log_prob_and_gradient(scores, bottom, layout, tier_weights, True)
+    return value, gradient, curvature_product(scores, bottom, layout, tier_weights, None, None)[0]
+
+
 def curvature_product(
     scores: Tensor,
     bottom: Tensor,

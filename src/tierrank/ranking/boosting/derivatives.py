@@ -21,7 +21,6 @@ from tierrank.losses.pairwise.pair_sums import compiled_pair_sums
 from tierrank.losses.positions import tier_weights
 from tierrank.losses.registry import OBJECTIVES
 from tierrank.losses.tier_order import TierOrder
-from tierrank.plackett_luce import operators
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.tier_weights import upper_tier_weights
 from tierrank.ranking.inputs import Array
@@ -270,8 +269,7 @@ class _Likelihood:
             tiers = _without_ties(tiers, "random", self.options["generator"])
             self.upper = self._upper_weights(tiers)
         lists = FlatLists(torch.from_numpy(scores.astype(np.float32)), tiers)
-        value, gradient, _ = lists.log_prob(True, self.upper)
-        bend, _ = operators.curvature_diagonal(lists.rows, lists.bottom, lists.layout, self.upper)
+        value, gradient, bend = lists.derivatives(self.upper)
         loss = -float(value.double() @ weights) / len(tiers)
         by_row = -weights.float().repeat_interleave(lists.layout[0].diff())
         both = []
