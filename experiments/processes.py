@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 KILLED = "a process was killed; if memory ran out, give fewer --jobs"
 
 # a fork would inherit torch's threads
