@@ -7,6 +7,16 @@ namespace tierrank::TIERRANK_SET {
 
 constexpr int FEW = 5;
 
+// A tier of one: log P = −log(1 + 1/D) and its slope 1/(1 + D), with all digits at either end.
+inline Vec<double> single_item(Vec<double> D, Vec<double> &slope) {
+    using V = Vec<double>;
+    const auto strong = V(1.0) < D;
+    const V x = select(strong, V(1.0) / D, D);
+    const auto [log_total, inverse] = log1p(x);
+    slope = select(strong, x * inverse, inverse);
+    return select(strong, V(0.0), log(D)) - log_total;
+}
+
 // The items of a subset S are all drawn before those below with probability
 //
 //     chance(S) = Σ_{a∈S} D_a chance(S \ a) / (1 + Σ_{a∈S} D_a),    D_a = worth of a / worth below,

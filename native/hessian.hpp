@@ -27,6 +27,8 @@ template <class T> class HessianWorker {
         const std::int64_t lo = p.list_offsets[i], tiers = p.list_offsets[i + 1] - lo;
         const std::int64_t start = p.row_offsets[i], n = p.rows(i);
         q.bottom_out[i] = 0.0;
+        // H 1 = 0: taken off first, a constant leaves nothing at all, and no rounding either
+        shift = q.vector && n ? q.vector[start] : 0.0;
         upper.assign(n, 0);
         for (std::int64_t k = p.tier_offsets[lo]; k < p.tier_offsets[lo + tiers]; ++k)
             upper[p.order[k] - start] = 1;
@@ -55,7 +57,9 @@ template <class T> class HessianWorker {
             return q.vector ? -share * (more + owed * v)
                             : std::min(share * (share * more - owed), 0.0);
         };
-        const auto of = [&](const double *vector, std::int64_t k) { return vector ? vector[k] : 0.0; };
+        const auto of = [&](const double *vector, std::int64_t k) {
+            return vector ? vector[k] - shift : 0.0;
+        };
         for (std::int64_t j = 0; j < tiers; ++j) {
             if (owed != 0.0) {
                 for (std::int64_t k = p.tier_offsets[lo + j]; k < p.tier_offsets[lo + j + 1]; ++k) {
@@ -79,6 +83,7 @@ template <class T> class HessianWorker {
     }
 
   private:
+    double shift = 0.0; // what all of a list's part of the vector is taken relative to
     std::vector<char> upper;
     std::vector<Settled> below;
     std::vector<double> pull, push, mean, along, second;
@@ -93,9 +98,10 @@ template <class T> class HessianWorker {
         if (!below[tiers - 1].nothing()) {
             for (std::int64_t row = 0; row < p.rows(i); ++row)
                 if (!upper[row])
-                    running += below[tiers - 1].share(double(p.scores[start + row])) * q.vector[start + row];
+                    running += below[tiers - 1].share(double(p.scores[start + row])) *
+                               (q.vector[start + row] - shift);
             if (p.bottom && p.bottom[i] > NOTHING)
-                running += below[tiers - 1].share(p.bottom[i]) * q.bottom_vector[i];
+                running += below[tiers - 1].share(p.bottom[i]) * (q.bottom_vector[i] - shift);
         }
         mean[tiers - 1] = running;
         for (std::int64_t j = tiers - 1; j > 0; --j) {
@@ -103,7 +109,7 @@ template <class T> class HessianWorker {
             running = below[j].nothing() ? 0.0 : running * above.share(below[j]);
             for (std::int64_t k = p.tier_offsets[lo + j]; k < p.tier_offsets[lo + j + 1]; ++k) {
                 const std::int64_t row = p.order[k];
-                running += above.share(double(p.scores[row])) * q.vector[row];
+                running += above.share(double(p.scores[row])) * (q.vector[row] - shift);
             }
             mean[j - 1] = running;
         }
@@ -123,7 +129,7 @@ template <class T> class HessianWorker {
         if (size == 1) {
             const double d = below[j].distance(double(p.scores[rows[0]]));
             const double e = std::exp(-std::abs(d)), r = (d > 0.0 ? e : 1.0) / (1.0 + e);
-            const double u = q.vector ? q.vector[rows[0]] - mean[j] : 1.0;
+            const double u = q.vector ? (q.vector[rows[0]] - shift) - mean[j] : 1.0;
             pull[j] = weight * r;
             q.out[rows[0]] = push[j] = -weight * r * (1.0 - r) * u;
             return;
@@ -133,7 +139,7 @@ template <class T> class HessianWorker {
         const Tier<T> held = hold(p.scores, rows, size, below[j], worth.data(), score.data()).tier;
         along.assign(end, 1.0);
         if (q.vector)
-            for (std::int64_t a = 0; a < size; ++a) along[a] = q.vector[rows[a]] - mean[j];
+            for (std::int64_t a = 0; a < size; ++a) along[a] = (q.vector[rows[a]] - shift) - mean[j];
         if (size <= FEW && ordinary(size)) {
             push[j] = weight * few(int(size), q.vector == nullptr);
         } else {

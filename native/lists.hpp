@@ -284,7 +284,7 @@ template <class T> class Worker {
             const double scale = 1.0 / below[j];
             for (int a = 0; a < n; ++a) D[a].set(k, scale * double(worth[begin[j] + a]));
         }
-        const W chance = few_items<n>(D, slopes), log_p = log(chance);
+        const W log_p = n == 1 ? single_item(D[0], slopes[0]) : log(few_items<n>(D, slopes));
         W seconds[n + 1];
         if (p.diagonal) {
             W toward[n];
