@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -81,6 +82,8 @@ def test_what_needs_no_estimator_loads_nothing_heavy_beyond_torch():
      "train . --out m --missing zero", "compare . --objective pl-partiton",
      "compare . --metric ndgc@10", "compare . --features standrdize",
      "aggregate . --model davison", "aggregate . --prior gausian", "aggregate . --kind gmes",
+     "aggregate . --solver newtn", "aggregate . --uncertainty sandwch", "aggregate . --ties hlf",
+     "aggregate . --format cvs", "extreme train . --out m --sampler unifrm",
      "aggregate . --rest lst", "extreme train . --out m --objective foo",
      "extreme train . --out m --metric psp", "objectives pl-partiton", "evaluate . .",
      "evaluate - . --metric ndgc@10", "predict . .", "predict . . --missing zero",
@@ -96,6 +99,8 @@ def test_the_names_that_commands_know_are_those_of_the_registries():
     from tierrank import losses, metrics, names
     from tierrank.aggregation.terms.priors import PRIORS
     from tierrank.data.rankings.detection import KINDS
+    from tierrank.data.rankings.reading import FileFormat
+    from tierrank.extreme.samplers import Name
     from tierrank.metrics.labels.registry import MEASURES as LABEL_MEASURES
     from tierrank.ranking.features import TRANSFORMERS
 
@@ -108,6 +113,9 @@ def test_the_names_that_commands_know_are_those_of_the_registries():
     assert tuple(TRANSFORMERS) == names.FEATURES
     assert tuple(PRIORS) == names.PRIORS
     assert tuple(KINDS) == names.TABLE_KINDS
+    assert get_args(Name) == names.SAMPLERS
+    formats = [name for part in get_args(FileFormat) for name in get_args(part) or [part]]
+    assert ("auto", *formats) == names.RANKING_FORMATS
 
 
 def test_an_objective_that_commands_would_not_know_is_refused():

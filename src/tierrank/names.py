@@ -51,6 +51,9 @@ _ALSO_LABEL_METRICS = {"precision": "P", "psprecision": "PSP"}
 
 FEATURES = ("impute", "standardize", "query-scale", "second-order")
 PRIORS = ("gaussian", "pseudo-item")
+SOLVERS = ("auto", "newton", "lbfgs", "adagrad")
+SAMPLERS = ("uniform", "frequency", "in-batch")
+RANKING_FORMATS = ("auto", "preflib", "jsonl", "csv", "tsv", "parquet")
 
 GameModel = Literal["davidson", "rao-kupper", "bradley-terry"]
 GAME_MODELS: tuple[GameModel, ...] = get_args(GameModel)
@@ -147,6 +150,36 @@ def prior_name(spelled: Any) -> tuple[str, float | None]:
         return kind, float(number)
     except ValueError:
         raise ValueError(f"{number!r}, of the prior {spelled!r}, is not a number") from None
+
+
+def check_solver(solver: Any) -> None:
+    """Refuse what is no solver of an aggregator."""
+    if solver not in SOLVERS:
+        raise ValueError(f"solver is one of {', '.join(SOLVERS)}, not {solver!r}")
+
+
+def check_uncertainty(uncertainty: Any) -> None:
+    """Refuse what is no kind of standard errors of an aggregator."""
+    if uncertainty not in ("information", "sandwich"):
+        raise ValueError(f'uncertainty is "information" or "sandwich", not {uncertainty!r}')
+
+
+def check_games_ties(ties: Any) -> None:
+    """Refuse what can't be done with the ties of games."""
+    if ties not in (None, "refuse", "half", "drop"):
+        raise ValueError(f'ties is "refuse", "half", "drop" or None, not {ties!r}')
+
+
+def check_sampler(sampler: Any) -> None:
+    """Refuse what is no way to draw labels."""
+    if sampler not in SAMPLERS:
+        raise ValueError(f"sampler is one of {', '.join(SAMPLERS)}, not {sampler!r}")
+
+
+def check_ranking_format(format: Any) -> None:
+    """Refuse what is no format of rankings."""
+    if format not in RANKING_FORMATS:
+        raise ValueError(f"format is one of {', '.join(RANKING_FORMATS)}, not {format!r}.")
 
 
 def check_table_kind(kind: Any) -> None:

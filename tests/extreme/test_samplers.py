@@ -12,7 +12,8 @@ from scipy.sparse import csr_matrix
 import tierrank as tr
 from tierrank.extreme import FUSED
 from tierrank.extreme.head.fused import fused_losses
-from tierrank.extreme.samplers import NAMES, Frequency, InBatch, Sample, Uniform, sampler_from
+from tierrank.extreme.samplers import Frequency, InBatch, Sample, Uniform, sampler_from
+from tierrank.names import SAMPLERS
 
 NONE = torch.tensor([], dtype=torch.int64)
 
@@ -87,7 +88,7 @@ def test_frequency_draws_popular_labels_more_often_and_every_label_sometimes():
     assert seen.sum() == pytest.approx(50 * 1000, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_the_same_seed_draws_the_same(name):
     sampler = sampler_from(name, 5, label_rows(), 3)
     samples = []

@@ -32,6 +32,7 @@ from tierrank.aggregation.terms import ListTerm, prior_from
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
 from tierrank.losses.registry import find
+from tierrank.names import check_solver, check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.training import Progress, Watch
 from tierrank.training.settings import check_count, seed_from
@@ -206,13 +207,10 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
     def _check(self) -> None:
         objective_of(self.objective, self.objective_params)
         prior_from(self.prior)
-        if self.uncertainty not in ("information", "sandwich"):
-            raise ValueError(
-                f'uncertainty is "information" or "sandwich", not {self.uncertainty!r}'
-            )
+        check_uncertainty(self.uncertainty)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
-        fitting.check_solver(self.solver)
+        check_solver(self.solver)
         Steps(self.learning_rate, self.batch_lists, tol=self.tol)  # refuses what is wrong
 
     def _descend(

@@ -8,9 +8,8 @@ import numpy as np
 
 from tierrank.data.multilabel import MultiLabelData
 from tierrank.extreme.network import widths
-from tierrank.extreme.samplers import NAMES as SAMPLERS
 from tierrank.metrics import labels as label_metrics
-from tierrank.names import fused_name
+from tierrank.names import check_sampler, fused_name
 from tierrank.training.devices import device_for
 from tierrank.training.settings import Course, check_count, check_size
 
@@ -39,8 +38,7 @@ def checked_rates(
     if ranker.updates not in ("auto", "exact", "lazy"):
         raise ValueError(f'updates is "auto", "exact" or "lazy", not {ranker.updates!r}')
     check_shares(ranker)
-    if ranker.sampler not in SAMPLERS:
-        raise ValueError(f"sampler is one of {', '.join(SAMPLERS)}, not {ranker.sampler!r}")
+    check_sampler(ranker.sampler)
     widths(ranker.hidden)
     Course(ranker.max_epochs, ranker.patience)
     fused_name(ranker.objective)

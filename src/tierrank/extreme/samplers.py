@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank.names import check_sampler
+
 Name = Literal["uniform", "frequency", "in-batch"]
-NAMES = ("uniform", "frequency", "in-batch")
 POWER = 0.75  # of frequencies: between uniform (0) and as they are (1)
 
 
@@ -117,8 +118,7 @@ def _log_choose(n: Tensor, k: int) -> Tensor:
 
 def sampler_from(name: Name, draws: int, Y: Any, batch: int) -> Sampler:
     """The sampler of this name for [rows, labels] positives, all rows of which are learned from."""
-    if name not in NAMES:
-        raise ValueError(f"sampler is {', '.join(map(repr, NAMES))}, not {name!r}")
+    check_sampler(name)
     counts = torch.from_numpy(np.bincount(Y.indices, minlength=Y.shape[1]))
     if name == "uniform":
         return Uniform(Y.shape[1], draws)

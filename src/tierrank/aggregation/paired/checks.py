@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tierrank.aggregation.paired.outcomes import MODELS, Model
 from tierrank.aggregation.paired.sides import Fixtures
 from tierrank.aggregation.terms.priors import Prior, PseudoItem, prior_from
+from tierrank.names import check_games_ties, check_uncertainty
 from tierrank.training.settings import check_count, check_size
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ def check_options(options: PairedTies) -> None:
     """Refuse what the constructor was given and cannot be."""
     if options.model not in MODELS:
         raise ValueError(f"model is one of {', '.join(MODELS)}, not {options.model!r}")
-    if options.ties not in (None, "refuse", "half", "drop"):
-        raise ValueError(f'ties is "refuse", "half", "drop" or None, not {options.ties!r}')
+    check_games_ties(options.ties)
     if options.ties is not None and options.model != "bradley-terry":
         raise ValueError(
             f"ties={options.ties!r} is for model='bradley-terry': {options.model} has a parameter "
@@ -28,8 +28,7 @@ def check_options(options: PairedTies) -> None:
         )
     if not isinstance(options.home, bool):
         raise ValueError(f"home is True or False, not {options.home!r}")
-    if options.uncertainty not in ("information", "sandwich"):
-        raise ValueError(f'uncertainty is "information" or "sandwich", not {options.uncertainty!r}')
+    check_uncertainty(options.uncertainty)
     prior_from(options.prior)
     check_count("max_iter", options.max_iter)
     check_size("tol", options.tol)

@@ -16,19 +16,11 @@ from tierrank.aggregation.terms.priors import Prior
 from tierrank.losses.modules import Objective
 from tierrank.training import lbfgs
 
-SOLVERS = ("auto", "newton", "lbfgs", "adagrad")
-
 # Written items of all lists, and items, beyond which "auto" takes stochastic steps. Newton's
 # method makes some hundred passes, of up to some seconds each at this size; below it, it is
 # quicker than AdaGrad to any accuracy, at a million items too.
 LARGE = 50_000_000
 LONGEST = 1.0  # about how far a log-worth goes in a step of Newton's method by its own slope
-
-
-def check_solver(solver: Any) -> None:
-    """Refuse what is no solver."""
-    if solver not in SOLVERS:
-        raise ValueError(f"solver is one of {', '.join(SOLVERS)}, not {solver!r}")
 
 
 def choose(solver: str, lists: CountedLists, parts: Sequence[ListTerm]) -> str:

@@ -15,7 +15,7 @@ from tierrank.cli.aggregation.wording import in_words, noted, spelled
 from tierrank.cli.app import app
 from tierrank.cli.messages import stdout
 from tierrank.cli.options import RawCsv, Seed, Separator, Threads, named, use_threads
-from tierrank.names import check_table_kind
+from tierrank.names import check_ranking_format, check_table_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,7 +152,8 @@ def aggregate(
     )  # fmt: skip
     reading.check_rest(rest)
     check_table_kind(kind)
-    models.check_names(model, prior)
+    check_ranking_format(format)
+    models.check_names(model, prior, uncertainty, solver, ties)
     use_threads(threads)
     wanted = partial(
         models.make_model, prior=prior, uncertainty=uncertainty, solver=solver, max_iter=max_iter,

@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from tierrank.data import Games, Rankings
 
 
-def check_names(model: str | None, prior: str) -> None:
+def check_names(
+    model: str | None, prior: str, uncertainty: str, solver: str, ties: str | None
+) -> None:
     """Refuse names that there are not, before torch is loaded: that takes seconds."""
+    names.check_uncertainty(uncertainty)
+    names.check_solver(solver)
+    names.check_games_ties(ties)
     if model is not None and _plain(model) not in GAMES:
         _parse_objective(model)
     if prior != "none":

@@ -28,8 +28,10 @@ OPTIONS = {
 }
 
 
-def check_names(objective: str, metric: str | None) -> None:
+def check_names(objective: str, metric: str | None, sampler: str | None) -> None:
     """Refuse names that there are not, before torch is loaded: that takes seconds."""
+    if sampler is not None:
+        names.check_sampler(sampler)
     _objective(objective)
     if metric is not None:
         names.label_metric_name(metric)

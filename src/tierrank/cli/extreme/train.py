@@ -146,7 +146,7 @@ def train(
         raise ValueError("--valid-labels are those of --valid: give that as well.")
     if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE") != "1":
         raise ValueError("this works in one process, with --threads: start it without torchrun.")
-    check_names(objective, metric)
+    check_names(objective, metric, sampler)
 
     from tierrank.cli.extreme import summary
     from tierrank.cli.extreme.inputs import read_parts

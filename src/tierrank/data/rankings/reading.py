@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from tierrank.data.files import DataFileError, expands, without_compression
 from tierrank.data.rankings.columns import OpenTable, open_table
@@ -46,12 +46,11 @@ from tierrank.data.rankings.wide_tables import read_wide_rankings
 from tierrank.data.tables.frames import is_frame, is_numbered
 from tierrank.data.tables.reader import TableFormat
 from tierrank.names import TableKind as Kind
-from tierrank.names import check_table_kind
+from tierrank.names import check_ranking_format, check_table_kind
 from tierrank.tiers.arrays import preview
 
 FileFormat = Literal["preflib", "jsonl"] | TableFormat
 RankingsFormat = Literal["auto"] | FileFormat
-FORMATS = ("auto", "preflib", "jsonl", *get_args(TableFormat))
 
 _BY_SUFFIX: dict[str, FileFormat] = {
     **dict.fromkeys(PREFLIB_TYPES, "preflib"),
@@ -151,8 +150,7 @@ def read_lists_or_games(
     **columns: Any,
 ) -> Rankings | Games:
     """Do the same as `read_rankings`, but games stay games: who is named first may matter."""
-    if format not in FORMATS:
-        raise ValueError(f"format is one of {', '.join(FORMATS)}, not {format!r}.")
+    check_ranking_format(format)
     check_table_kind(kind)
     named = {part: _single(value) for part, value in columns.items() if value is not None}
     table_format: Any = None
