@@ -1,4 +1,4 @@
-// Arrays as they come from Python: one-dimensional, contiguous, on the CPU, and checked.
+// Arrays as they come from Python: contiguous, on the CPU, and checked.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,8 +15,6 @@ using namespace nb::literals; // "name"_a
 
 template <class T> using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T> using InTable = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T> using OutTable = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Offsets = In<std::int64_t>;
 template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 

@@ -24,7 +24,7 @@ struct BitGenerator {
 // passing over what is there already is drawing without replacement: each new item comes with a
 // probability proportional to its worth among those that are left.
 void draw_rows(const nb::capsule &bit_generator, const Offsets &offsets,
-               const InTable<std::int64_t> &topics, const InTable<double> &running_weights,
+               const Matrix<const std::int64_t> &topics, const Matrix<const double> &running_weights,
                const Offsets &topic_offsets, const In<std::int32_t> &members,
                const In<double> &running_worths, Out<std::int64_t> last_place,
                Out<std::int32_t> items, Out<float> times) {

@@ -7,8 +7,8 @@ namespace tierrank {
 namespace {
 
 letor::Pass scan_letor(const nb::bytes &text, double missing, Out<double> labels,
-                       Out<std::int64_t> qids, OutTable<std::int64_t> spans,
-                       OutTable<std::int64_t> comments, Out<std::int64_t> row_ends,
+                       Out<std::int64_t> qids, Matrix<std::int64_t> spans,
+                       Matrix<std::int64_t> comments, Out<std::int64_t> row_ends,
                        Out<std::int32_t> indices, Out<double> values) {
     const std::size_t rows = labels.shape(0);
     require(qids.shape(0) == rows && spans.shape(0) == rows && spans.shape(1) == 3 &&
@@ -36,7 +36,7 @@ letor::Pass scan_letor(const nb::bytes &text, double missing, Out<double> labels
 
 // Put the entries of every row into a matrix of zeros; keeps the sign of −0.
 void spread(const Offsets &row_ends, const In<std::int32_t> &indices, std::int32_t base,
-            const In<double> &values, OutTable<double> matrix) {
+            const In<double> &values, Matrix<double> matrix) {
     check_offsets(row_ends, std::int64_t(indices.shape(0)), "row_ends must rise from 0 to the entries");
     require(values.shape(0) == indices.shape(0), "as many values as indices");
     require(matrix.shape(0) == row_ends.shape(0) - 1, "as many rows as row_ends say");

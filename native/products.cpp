@@ -5,7 +5,7 @@
 namespace tierrank {
 namespace {
 
-void inner_products(const Offsets &starts, const In<std::int64_t> &columns, const InTable<double> &Z,
+void inner_products(const Offsets &starts, const In<std::int64_t> &columns, const Matrix<const double> &Z,
                     Out<double> out, int threads) {
     const std::int64_t rows = std::int64_t(Z.shape(0));
     require(std::int64_t(starts.shape(0)) == rows + 1, "starts with one number more than rows");

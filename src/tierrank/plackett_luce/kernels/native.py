@@ -37,9 +37,8 @@ def _given(values: Tensor) -> Any:
     return values.detach().contiguous().numpy()
 
 
-def _bottom(bottom: Tensor) -> Any:
-    """In float64; empty if there is nothing below any list."""
-    return _given(bottom.to(torch.float64))
+def _doubles(values: Tensor) -> Any:
+    return _given(values.to(torch.float64))
 
 
 def log_prob_and_gradient(
@@ -60,7 +59,7 @@ def log_prob_and_gradient(
     gradient = torch.empty(len(scores) if with_gradient else 0, dtype=kind)
     bottom_gradient = torch.empty(lists if with_gradient else 0, dtype=torch.float64)
     _native.log_prob(
-        checked_layout(layout), _given(scores), _bottom(bottom), _bottom(tier_weights),
+        checked_layout(layout), _given(scores), _doubles(bottom), _doubles(tier_weights),
         torch.get_num_threads(), log_prob.numpy(), gradient.numpy(), bottom_gradient.numpy(),
         _NOTHING, _NOTHING,
     )  # fmt: skip
@@ -76,7 +75,7 @@ def derivatives(
     gradient = torch.empty(len(scores), dtype=kind)
     diagonal = torch.empty(len(scores), dtype=torch.float64)
     _native.log_prob(
-        checked_layout(layout), _given(scores), _bottom(bottom), _bottom(tier_weights),
+        checked_layout(layout), _given(scores), _doubles(bottom), _doubles(tier_weights),
         torch.get_num_threads(), log_prob.numpy(), gradient.numpy(), bottoms.numpy(),
         diagonal.numpy(), bottom_bends.numpy(),
     )  # fmt: skip
@@ -96,10 +95,10 @@ def curvature_product(
     bottom_out = torch.empty(len(bottom), dtype=torch.float64)
     if len(scores):
         v, v_bottom = (
-            _NOTHING if part is None else _bottom(part) for part in (vector, bottom_vector)
+            _NOTHING if part is None else _doubles(part) for part in (vector, bottom_vector)
         )
         _native.hessian_product(
-            checked_layout(layout), _given(scores), _bottom(bottom), _bottom(tier_weights),
+            checked_layout(layout), _given(scores), _doubles(bottom), _doubles(tier_weights),
             torch.get_num_threads(), v, v_bottom, out.numpy(), bottom_out.numpy(),
         )  # fmt: skip
     else:
