@@ -26,7 +26,7 @@ template <class T> class HessianWorker {
         const Lists<T> &p = q.lists;
         const std::int64_t lo = p.list_offsets[i], tiers = p.list_offsets[i + 1] - lo;
         const std::int64_t start = p.row_offsets[i], n = p.rows(i);
-        q.bottom_out[i] = 0.0;
+        if (q.bottom_out) q.bottom_out[i] = 0.0;
         // H 1 = 0: taken off first, a constant leaves nothing at all, and no rounding either
         shift = q.vector && n ? q.vector[start] : 0.0;
         upper.assign(n, 0);
@@ -78,7 +78,7 @@ template <class T> class HessianWorker {
             if (!upper[row])
                 q.out[start + row] =
                     owed != 0.0 ? charge(double(p.scores[start + row]), of(q.vector, start + row)) : 0.0;
-        if (owed != 0.0 && p.bottom && p.bottom[i] > NOTHING)
+        if (q.bottom_out && owed != 0.0 && p.bottom && p.bottom[i] > NOTHING)
             q.bottom_out[i] = charge(p.bottom[i], of(q.bottom_vector, i));
     }
 
@@ -176,7 +176,7 @@ template <class T> class HessianWorker {
 };
 
 template <class T> void hessian_product(const HessianProducts<T> &q, int threads) {
-    const auto ranges = equal_ranges(q.lists, 4000.0);
+    const auto ranges = equal_shares(q.lists, 4000.0).ranges;
     parallel(std::int64_t(ranges.size()), threads, [&](std::int64_t k) {
         HessianWorker<T> worker;
         for (std::int64_t i = ranges[k].first; i < ranges[k].second; ++i) worker.list(q, i);

@@ -7,20 +7,27 @@
 
 namespace tierrank {
 
+// How lists are shared between threads: it depends on their shape alone, and not on the number of
+// threads, so that neither does any result.
+struct Shares {
+    std::vector<std::int64_t> long_lists;                        // each by all threads
+    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;   // of the others, each by one thread
+};
+
 // Lists of upper tiers as tierrank.tiers lays them out: the rows of list i are
 // row_offsets[i] … row_offsets[i + 1] − 1; its upper tiers are list_offsets[i] …; the rows of tier j
 // are order[tier_offsets[j]] … Rows that no upper tier names are the list's last tier.
 template <class T> struct Lists {
     std::int64_t lists;
     const std::int64_t *row_offsets, *order, *tier_offsets, *list_offsets;
+    const Shares *shares;
     const T *scores;
     const double *bottom;       // [lists] lse of what stands below all rows, −inf for nothing; or null
     const double *tier_weights; // [upper tiers], or null: all 1
-    double *log_prob;           // [lists] NaN where a score is not finite
+    T *log_prob;                // [lists] NaN where a score is not finite
     T *gradient;                // [rows], or null
-    double *bottom_gradient;    // [lists], if there is a gradient
+    double *bottom_gradient;    // [lists], or null
     double *diagonal = nullptr; // [rows] of each list's Hessian, in the same pass; with a gradient
-    double *bottom_diagonal = nullptr; // [lists], if there is a diagonal
 
     std::int64_t rows(std::int64_t i) const { return row_offsets[i + 1] - row_offsets[i]; }
     std::int64_t upper_rows(std::int64_t i) const {
@@ -34,35 +41,34 @@ constexpr std::int64_t SEGMENT = 1 << 16; // rows of a long list that one thread
 constexpr std::int64_t LONG_LIST = 2 * SEGMENT;
 constexpr double RANGE_COST = 20000.0; // what is worth handing over to another thread: some 0.1 ms
 
-// Ranges of lists that cost about so much, in rows: a tier costs as much as some 20 of them. Lists of
-// more than `longest` rows are left out. The cut does not depend on the number of threads.
+// Ranges of lists that cost about so much, in rows: a tier costs as much as some 20 of them.
 template <class T>
-std::vector<std::pair<std::int64_t, std::int64_t>>
-equal_ranges(const Lists<T> &p, double cost, std::int64_t longest = INT64_MAX) {
-    std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+Shares equal_shares(const Lists<T> &p, double cost, std::int64_t longest = INT64_MAX) {
+    Shares shares;
     std::int64_t from = 0;
     double spent = 0.0;
     const auto close = [&](std::int64_t to, std::int64_t next) {
-        if (to > from) ranges.emplace_back(from, to);
+        if (to > from) shares.ranges.emplace_back(from, to);
         from = next, spent = 0.0;
     };
     for (std::int64_t i = 0; i < p.lists; ++i) {
         if (p.rows(i) > longest) {
             close(i, i + 1);
+            shares.long_lists.push_back(i);
             continue;
         }
         spent += double(p.rows(i)) + 20.0 * double(p.list_offsets[i + 1] - p.list_offsets[i]);
         if (spent >= cost) close(i + 1, i + 1);
     }
     close(p.lists, p.lists);
-    return ranges;
+    return shares;
 }
 
 // Each list's Hessian times its part of a vector, or its diagonal.
 template <class T> struct HessianProducts {
     Lists<T> lists; // without results
     const double *vector, *bottom_vector; // [rows] and [lists], or null: the diagonal
-    double *out, *bottom_out;             // [rows] and [lists]
+    double *out, *bottom_out;             // [rows] and [lists]; bottom_out may be null
 };
 
 // Inner products Z_i · Z_j for the entries i, j of a sparse pattern: row i has the columns

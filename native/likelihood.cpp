@@ -1,6 +1,9 @@
 // The likelihood of lists of tiers, for Python: tierrank.plackett_luce calls this.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
+
+#include <optional>
 
 #include "arrays.hpp"
 #include "kernels.hpp"
@@ -32,85 +35,83 @@ class Layout {
                 inside &= order.data()[k] >= lo && order.data()[k] < hi;
             require(inside, "order names a row that is not of its list");
         }
+        shares = equal_shares(as_lists<double>(), RANGE_COST, LONG_LIST);
     }
     std::int64_t lists() const { return std::int64_t(list_offsets.shape(0)) - 1; }
     std::int64_t tiers() const { return std::int64_t(tier_offsets.shape(0)) - 1; }
 
-    // the ranges of lists that threads are given; long lists are shared out by themselves
-    std::vector<std::pair<std::int64_t, std::int64_t>> ranges() const {
-        Lists<double> shape{};
-        shape.lists = lists();
-        shape.row_offsets = row_offsets.data();
-        shape.list_offsets = list_offsets.data();
-        return equal_ranges(shape, RANGE_COST, LONG_LIST);
+    // without scores and results
+    template <class T> Lists<T> as_lists() const {
+        Lists<T> p{};
+        p.lists = lists();
+        p.row_offsets = row_offsets.data();
+        p.order = order.data();
+        p.tier_offsets = tier_offsets.data();
+        p.list_offsets = list_offsets.data();
+        p.shares = &shares;
+        return p;
     }
 
     Offsets row_offsets, order, tier_offsets, list_offsets;
     std::int64_t rows;
+    Shares shares;
 };
 
+template <class Array> using Optional = std::optional<Array>;
+
+// the numbers of an array of that length; null if there is none
+template <class Array>
+auto *numbers(const Optional<Array> &array, std::int64_t length, const char *what) {
+    require(!array || std::int64_t(array->shape(0)) == length, what);
+    return array ? array->data() : nullptr;
+}
+
 template <class T>
-Lists<T> lists_of(const Layout &layout, const In<T> &scores, const In<double> &bottom,
-                  const In<double> &tier_weights) {
+Lists<T> lists_of(const Layout &layout, const In<T> &scores, const Optional<In<double>> &bottom,
+                  const Optional<In<double>> &tier_weights) {
     require(std::int64_t(scores.shape(0)) == layout.rows, "one score a row");
-    require(bottom.shape(0) == 0 || std::int64_t(bottom.shape(0)) == layout.lists(),
-            "one bottom a list, or none");
-    require(tier_weights.shape(0) == 0 || std::int64_t(tier_weights.shape(0)) == layout.tiers(),
-            "one weight an upper tier, or none");
-    Lists<T> lists{};
-    lists.lists = layout.lists();
-    lists.row_offsets = layout.row_offsets.data();
-    lists.order = layout.order.data();
-    lists.tier_offsets = layout.tier_offsets.data();
-    lists.list_offsets = layout.list_offsets.data();
+    Lists<T> lists = layout.as_lists<T>();
     lists.scores = scores.data();
-    lists.bottom = bottom.shape(0) ? bottom.data() : nullptr;
-    lists.tier_weights = tier_weights.shape(0) ? tier_weights.data() : nullptr;
+    lists.bottom = numbers(bottom, layout.lists(), "one bottom a list, or none");
+    lists.tier_weights = numbers(tier_weights, layout.tiers(), "one weight an upper tier, or none");
     return lists;
 }
 
-// an array of that length, or an empty one: null
-template <class T> T *optional(const Out<T> &out, std::int64_t length, const char *what) {
-    require(out.shape(0) == 0 || std::int64_t(out.shape(0)) == length, what);
-    return out.shape(0) ? out.data() : nullptr;
-}
-
+// the number of the first list whose log-probability is NaN, or −1
 template <class T>
-void log_prob(const Layout &layout, const In<T> &scores, const In<double> &bottom,
-              const In<double> &tier_weights, int threads, const Out<double> &log_prob,
-              const Out<T> &gradient, const Out<double> &bottom_gradient,
-              const Out<double> &diagonal, const Out<double> &bottom_diagonal) {
+std::int64_t log_prob(const Layout &layout, const In<T> &scores, const Optional<In<double>> &bottom,
+                      const Optional<In<double>> &tier_weights, int threads, const Out<T> &log_prob,
+                      const Optional<Out<T>> &gradient, const Optional<Out<double>> &bottom_gradient,
+                      const Optional<Out<double>> &diagonal) {
     Lists<T> lists = lists_of(layout, scores, bottom, tier_weights);
     require(std::int64_t(log_prob.shape(0)) == layout.lists(), "one log-probability a list");
     lists.log_prob = log_prob.data();
-    lists.gradient = optional(gradient, layout.rows, "one slope a row, or none");
-    lists.bottom_gradient = optional(bottom_gradient, layout.lists(), "one slope a list, or none");
-    lists.diagonal = optional(diagonal, layout.rows, "one second derivative a row, or none");
-    lists.bottom_diagonal =
-        optional(bottom_diagonal, layout.lists(), "one second derivative a list, or none");
-    require(!lists.gradient || !layout.lists() || lists.bottom_gradient,
-            "gradients in scores and bottom go together");
-    require(!lists.diagonal || (lists.gradient && lists.bottom_diagonal),
-            "a diagonal comes with a gradient, and in scores and bottom together");
+    lists.gradient = numbers(gradient, layout.rows, "one slope a row, or none");
+    lists.bottom_gradient = numbers(bottom_gradient, layout.lists(), "one slope a list, or none");
+    lists.diagonal = numbers(diagonal, layout.rows, "one second derivative a row, or none");
+    require(lists.gradient || !(lists.bottom_gradient || lists.diagonal),
+            "slopes in bottom and a diagonal come with slopes in the scores");
     nb::gil_scoped_release release;
     kernels().of<T>().log_prob(lists, threads);
+    for (std::int64_t i = 0; i < lists.lists; ++i)
+        if (lists.log_prob[i] != lists.log_prob[i]) return i;
+    return -1;
 }
 
 template <class T>
-void hessian_product(const Layout &layout, const In<T> &scores, const In<double> &bottom,
-                     const In<double> &tier_weights, int threads, const In<double> &vector,
-                     const In<double> &bottom_vector, const Out<double> &out,
-                     const Out<double> &bottom_out) {
-    const bool diagonal = vector.shape(0) == 0;
-    require(diagonal || (std::int64_t(vector.shape(0)) == layout.rows &&
-                         std::int64_t(bottom_vector.shape(0)) == layout.lists()),
-            "a vector has a number a row, and its bottom one a list; empty ones ask for the diagonal");
+void hessian_product(const Layout &layout, const In<T> &scores, const Optional<In<double>> &bottom,
+                     const Optional<In<double>> &tier_weights, int threads,
+                     const Optional<In<double>> &vector, const Optional<In<double>> &bottom_vector,
+                     const Out<double> &out, const Out<double> &bottom_out) {
+    require(vector.has_value() == bottom_vector.has_value(),
+            "a vector and its bottom go together; neither asks for the diagonal");
     require(std::int64_t(out.shape(0)) == layout.rows, "one result a row");
     require(std::int64_t(bottom_out.shape(0)) == layout.lists(), "one bottom result a list");
-    const HessianProducts<T> products{lists_of(layout, scores, bottom, tier_weights),
-                               diagonal ? nullptr : vector.data(),
-                               diagonal ? nullptr : bottom_vector.data(), out.data(),
-                               bottom_out.data()};
+    const HessianProducts<T> products{
+        lists_of(layout, scores, bottom, tier_weights),
+        numbers(vector, layout.rows, "a vector has one number a row"),
+        numbers(bottom_vector, layout.lists(), "a vector's bottom has one number a list"),
+        out.data(), bottom_out.data()};
     nb::gil_scoped_release release;
     kernels().of<T>().hessian_product(products, threads);
 }
@@ -132,13 +133,14 @@ void scale_lists(const Offsets &row_offsets, const In<T> &rows, const In<T> &by_
 
 // Arrays are taken as they are, never converted: what fills a copy would be lost.
 template <class T> void bind_for(nb::module_ &m) {
-    m.def("log_prob", &log_prob<T>, "layout"_a, "scores"_a.noconvert(), "bottom"_a.noconvert(),
-          "tier_weights"_a.noconvert(), "threads"_a, "log_prob"_a.noconvert(),
-          "gradient"_a.noconvert(), "bottom_gradient"_a.noconvert(), "diagonal"_a.noconvert(),
-          "bottom_diagonal"_a.noconvert());
+    m.def("log_prob", &log_prob<T>, "layout"_a, "scores"_a.noconvert(), "bottom"_a.noconvert().none(),
+          "tier_weights"_a.noconvert().none(), "threads"_a, "log_prob"_a.noconvert(),
+          "gradient"_a.noconvert().none() = nb::none(),
+          "bottom_gradient"_a.noconvert().none() = nb::none(),
+          "diagonal"_a.noconvert().none() = nb::none());
     m.def("hessian_product", &hessian_product<T>, "layout"_a, "scores"_a.noconvert(),
-          "bottom"_a.noconvert(), "tier_weights"_a.noconvert(), "threads"_a,
-          "vector"_a.noconvert(), "bottom_vector"_a.noconvert(), "out"_a.noconvert(),
+          "bottom"_a.noconvert().none(), "tier_weights"_a.noconvert().none(), "threads"_a,
+          "vector"_a.noconvert().none(), "bottom_vector"_a.noconvert().none(), "out"_a.noconvert(),
           "bottom_out"_a.noconvert());
     m.def("scale_lists", &scale_lists<T>, "row_offsets"_a.noconvert(), "rows"_a.noconvert(),
           "by_list"_a.noconvert(), "out"_a.noconvert());
@@ -150,7 +152,9 @@ void bind_likelihood(nb::module_ &m) {
     nb::class_<Layout>(m, "Layout")
         .def(nb::init<Offsets, Offsets, Offsets, Offsets>(), "row_offsets"_a.noconvert(),
              "order"_a.noconvert(), "tier_offsets"_a.noconvert(), "list_offsets"_a.noconvert())
-        .def("ranges", &Layout::ranges);
+        .def_prop_ro("lists", &Layout::lists)
+        .def_ro("rows", &Layout::rows)
+        .def_prop_ro("ranges", [](const Layout &layout) { return layout.shares.ranges; });
     bind_for<float>(m);
     bind_for<double>(m);
 }

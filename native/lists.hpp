@@ -157,9 +157,8 @@ template <class T> class Worker {
                int threads) {
         const std::int64_t start = p.row_offsets[i], n = p.rows(i);
         const bool is_long = n > LONG_LIST;
-        p.log_prob[i] = 0.0;
+        p.log_prob[i] = T(0);
         if (p.bottom_gradient) p.bottom_gradient[i] = 0.0;
-        if (p.bottom_diagonal) p.bottom_diagonal[i] = 0.0;
         if (n == 0) return false;
         const T *w = p.scores + start;
         if (is_long) {
@@ -172,7 +171,7 @@ template <class T> class Worker {
             top = largest_score(w, n);
         }
         if (!(top - top == T(0))) {
-            p.log_prob[i] = std::numeric_limits<double>::quiet_NaN();
+            p.log_prob[i] = std::numeric_limits<T>::quiet_NaN();
             return false;
         }
         if (is_long)
@@ -316,11 +315,11 @@ template <class T> class Worker {
             all += value[j - first];
             if (below[j - first] > 0.0) owed += pull[j - first] / below[j - first];
         }
-        p.log_prob[i] = all;
+        p.log_prob[i] = T(all);
         if (!p.gradient) return;
-        p.bottom_gradient[i] = -owed * bottom;
+        if (p.bottom_gradient) p.bottom_gradient[i] = -owed * bottom;
         const std::int64_t start = p.row_offsets[i], n = p.rows(i);
-        if (p.diagonal) descend_diagonal(p, i, first, e, bottom);
+        if (p.diagonal) descend_diagonal(p, i, first, e);
         if (n > LONG_LIST)
             by_segments(n, threads, [&](std::int64_t, std::int64_t at, std::int64_t count) {
                 multiply(e + start + at, count, T(-owed));
@@ -341,25 +340,28 @@ template <class T> class Worker {
     // The diagonal of H: M_aa for an item's own tier, and for what is below tiers 1 … m
     // Σ_m −pull_m σ + (1ᵀM_m 1 + pull_m) σ², with σ = e^(w − top) / (worth below tier m).
     // H is negative semidefinite: what is above 0 by rounding is 0.
-    void descend_diagonal(const Lists<T> &p, std::int64_t i, std::int64_t first, const T *e,
-                          double bottom) {
+    void descend_diagonal(const Lists<T> &p, std::int64_t i, std::int64_t first, const T *e) {
         double owed = 0.0, square = 0.0;
         const auto charge = [&](double x) { return std::min(x * (x * square - owed), 0.0); };
-        for (std::int64_t j = p.list_offsets[i]; j < p.list_offsets[i + 1]; ++j) {
+        const auto pass = [&](std::int64_t j) { // from above tier j to below it
+            const double under = below[j - first];
+            if (under == 0.0) return;
+            owed += pull[j - first] / under;
+            square += (push[j - first] + pull[j - first]) / (under * under);
+        };
+        const std::int64_t lo = p.list_offsets[i], hi = p.list_offsets[i + 1];
+        for (std::int64_t j = lo; j < hi; ++j) pass(j);
+        // the last tier; rows of upper tiers hold 0 here
+        for (std::int64_t row = p.row_offsets[i]; row < p.row_offsets[i + 1]; ++row)
+            p.diagonal[row] = charge(double(e[row]));
+        owed = square = 0.0;
+        for (std::int64_t j = lo; j < hi; ++j) {
             const std::int64_t at = begin[j - first], from = p.tier_offsets[j];
             for (std::int64_t a = 0; a < p.tier_size(j); ++a)
                 p.diagonal[p.order[from + a]] =
                     std::min(second[at + a], 0.0) + charge(double(worth[at + a]));
-            const double under = below[j - first];
-            if (under > 0.0) {
-                owed += pull[j - first] / under;
-                square += (push[j - first] + pull[j - first]) / (under * under);
-            }
+            pass(j);
         }
-        // (of the rows, those of upper tiers hold 0)
-        for (std::int64_t row = p.row_offsets[i]; row < p.row_offsets[i + 1]; ++row)
-            if (e[row] != T(0)) p.diagonal[row] = charge(double(e[row]));
-        p.bottom_diagonal[i] = charge(bottom);
     }
 
     // A list with scores too far apart for one unit ------------------------------------------------
@@ -381,10 +383,10 @@ template <class T> class Worker {
         }
         double all = 0.0;
         for (std::int64_t j = lo; j < hi; ++j) all += wide_term(p, first, j - first, below_tier[j - lo]);
-        p.log_prob[i] = all;
+        p.log_prob[i] = T(all);
         if (!p.gradient) return;
         if (p.diagonal)
-            HessianWorker<T>().list({p, nullptr, nullptr, p.diagonal, p.bottom_diagonal}, i);
+            HessianWorker<T>().list({p, nullptr, nullptr, p.diagonal, nullptr}, i);
 
         // `owed` relative to the log-sum-exp below the tier reached, which only shrinks
         double owed = 0.0;
@@ -402,7 +404,7 @@ template <class T> class Worker {
         }
         for (std::int64_t row = p.row_offsets[i]; row < p.row_offsets[i + 1]; ++row)
             if (!upper[row - p.row_offsets[i]]) p.gradient[row] = T(-charge(double(p.scores[row])));
-        if (p.bottom && p.bottom[i] > NOTHING) p.bottom_gradient[i] = -charge(p.bottom[i]);
+        if (p.bottom_gradient && p.bottom[i] > NOTHING) p.bottom_gradient[i] = -charge(p.bottom[i]);
     }
 
     double wide_term(const Lists<T> &p, std::int64_t first, std::int64_t j, const Settled &under) {
@@ -431,9 +433,8 @@ template <class T> class Worker {
 template <class T> void log_prob(const Lists<T> &p, int threads) {
     // long lists first, one after the other, each by all threads; then ranges of the others
     static thread_local Worker<T> mine;
-    for (std::int64_t i = 0; i < p.lists; ++i)
-        if (p.rows(i) > LONG_LIST) mine.run(p, i, i + 1, threads);
-    const auto ranges = equal_ranges(p, RANGE_COST, LONG_LIST);
+    for (std::int64_t i : p.shares->long_lists) mine.run(p, i, i + 1, threads);
+    const auto &ranges = p.shares->ranges;
     parallel(std::int64_t(ranges.size()), threads, [&](std::int64_t k) {
         static thread_local Worker<T> worker;
         worker.run(p, ranges[k].first, ranges[k].second, 1);

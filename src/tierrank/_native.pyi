@@ -38,31 +38,38 @@ class Layout:
         tier_offsets: Int64,  # [upper tiers + 1]
         list_offsets: Int64,  # [lists + 1]
     ) -> None: ...
+    @property
+    def lists(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
     def ranges(self) -> list[tuple[int, int]]:
         """The ranges of lists that threads are given; long lists are not among them."""
 
 def log_prob(
     layout: Layout,
     scores: Floats,  # [rows]
-    bottom: Float64,  # [lists] lse of what stands below all rows, −inf for nothing; or empty
-    tier_weights: Float64,  # [upper tiers], or empty: all 1
+    bottom: Float64 | None,  # [lists] lse of what stands below all rows, −inf for nothing
+    tier_weights: Float64 | None,  # [upper tiers], all 1 if there are none
     threads: int,
-    log_prob: Float64,  # [lists]; NaN where a score is not finite
-    gradient: Floats,  # [rows], or empty
-    bottom_gradient: Float64,  # [lists], or empty
-    diagonal: Float64,  # [rows] of each list's Hessian, or empty
-    bottom_diagonal: Float64,  # [lists], or empty
-) -> None:
-    """Value, gradient and the Hessian's diagonal, in one pass."""
+    log_prob: Floats,  # [lists]; NaN where a score is not finite
+    gradient: Floats | None = None,  # [rows]
+    bottom_gradient: Float64 | None = None,  # [lists]
+    diagonal: Float64 | None = None,  # [rows] of each list's Hessian
+) -> int:
+    """Value, gradient and the Hessian's diagonal, in one pass: fills what is given.
+
+    Returns the number of the first list whose log-probability is NaN, or −1.
+    """
 
 def hessian_product(
     layout: Layout,
     scores: Floats,
-    bottom: Float64,
-    tier_weights: Float64,
+    bottom: Float64 | None,
+    tier_weights: Float64 | None,
     threads: int,
-    vector: Float64,  # [rows]; empty asks for the diagonal
-    bottom_vector: Float64,  # [lists]
+    vector: Float64 | None,  # [rows]; None asks for the diagonal
+    bottom_vector: Float64 | None,  # [lists]
     out: Float64,  # [rows]
     bottom_out: Float64,  # [lists]
 ) -> None:

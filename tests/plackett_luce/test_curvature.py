@@ -9,6 +9,7 @@ import torch
 import oracle
 import tierrank as tr
 from partitions import computing, each_dtype, each_kernel, ragged, rows_of_lists
+from tierrank import _native
 
 RANKINGS = [[(0, 1), 2], [3, (4, 5, 1), 0], [], [(0, 1, 2, 3, 4, 5)], [5], [(1, 3), (0, 2), (4, 5)]]
 SHARED = np.array([0.3, -1.2, 0.8, 2.0, -0.5, 0.1])
@@ -234,3 +235,17 @@ def test_vectors_of_another_shape_are_refused(vector):
 def test_scores_that_are_not_finite_are_refused():
     with pytest.raises(ValueError, match=r"scores\[1\], in list 0, is nan"):
         tr.Curvature(np.array([0.0, np.nan, 0.0]), tr.Tiers.from_labels([1, 0, 0]))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_diagonal_beside_a_gradient_is_filled_where_a_worth_is_beyond_the_float(kind):
+    """An item 800 below the best has no worth left in any float, nor a second derivative."""
+    layout = _native.Layout(*(np.array(part) for part in ([0, 3], [0], [0, 1], [0, 1])))
+    scores, gradient = np.array([0, -1, -800], dtype=kind), np.full(3, 7, dtype=kind)
+    diagonal = np.full(3, 7.0)
+    _native.log_prob(
+        layout, scores, None, None, 1, np.empty(1, dtype=kind), gradient, None, diagonal
+    )
+    p = np.exp(-1) / (1 + np.exp(-1))
+    np.testing.assert_allclose(gradient, [p, -p, 0], rtol=1e-6, atol=1e-30)
+    np.testing.assert_allclose(diagonal, [-p * (1 - p), -p * (1 - p), 0], rtol=1e-6, atol=1e-30)

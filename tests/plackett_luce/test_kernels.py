@@ -253,7 +253,7 @@ def test_the_work_of_large_problems_is_shared_out():
     shared = []
     for make in LARGE:
         _, _, layout = make()
-        ranges = native.checked_layout(layout).ranges()
+        ranges = native.checked_layout(layout).ranges
         long = np.flatnonzero(layout[0].diff().numpy() > 1 << 17)
         lists = np.concatenate([np.arange(*ends) for ends in [(0, 0), *ranges]])
         np.testing.assert_array_equal(

@@ -47,7 +47,7 @@ class Curvature:
         self._lists.check_finite()
         self._tier_weights = upper_tier_weights(tier_weights, tiers, self._lists.own)
         if self._lists.rest is not None:
-            _, _, self._bottom_gradient = self._lists.log_prob(True, self._tier_weights)
+            self._bottom_gradient = self._lists.bottom_gradient(self._tier_weights)
         self._weights = list_weights(weights, self._lists.bottom)
 
     def diagonal(self) -> Any:

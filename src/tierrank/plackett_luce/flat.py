@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from tierrank.plackett_luce import operators
-from tierrank.plackett_luce.inputs import wide_dtype
+from tierrank.plackett_luce.inputs import NonFiniteScore, wide_dtype
+from tierrank.plackett_luce.kernels import kernel_for
 from tierrank.plackett_luce.rest import Rest
 from tierrank.plackett_luce.scored import ScoredLists
 from tierrank.tiers import Tiers
@@ -36,48 +38,64 @@ class FlatLists(ScoredLists):
         super().__init__(values, tiers)
         self.gather, *layout = tiers.layout(self.own)
         self.layout = tuple(layout)
-        flat = values.reshape(-1)
+        flat = values if values.dim() == 1 else values.reshape(-1)
         self.rows = flat if self.gather is None else flat.index_select(0, self.gather)
-        wide = wide_dtype(values.device)
-        self.bottom = values.new_full((len(tiers),), -torch.inf, dtype=wide)
         self.rest: Rest | None = None
         if tiers.rest and not self.own and len(tiers):
             bad = ~values.isfinite()
             if bad.any():
                 raise self.not_finite(int(bad.nonzero()[0, 0]))
-            self.rest = Rest(values.to(wide), tiers.items, layout[0])
-            self.bottom = self.rest.log_sum
+            wide = values.to(wide_dtype(values.device))
+            self.rest = Rest(wide, tiers.items, self.layout[0])
 
-    def log_prob(
-        self, with_gradient: bool, tier_weights: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """`operators.log_prob` of these lists; complaints are in the caller's indices.
+    @cached_property
+    def bottom(self) -> Tensor:
+        if self.rest is not None:
+            return self.rest.log_sum
+        wide = wide_dtype(self.values.device)
+        return self.values.new_full((len(self.tiers),), -torch.inf, dtype=wide)
+
+    def _problem(self, tier_weights: Tensor | None) -> tuple[Any, ...]:
+        bottom = None if self.rest is None else self.rest.log_sum
+        return self.rows, bottom, self.layout, tier_weights
+
+    def log_prob(self, tier_weights: Tensor | None = None) -> Tensor:
+        """[lists] log-probabilities; complaints are in the caller's indices.
 
         `tier_weights` are those of the upper tiers, from `upper_tier_weights`; all 1 if not given.
         """
-        if tier_weights is None:
-            tier_weights = self.bottom.new_empty(0)
-        arguments: tuple[Any, ...] = (self.rows, self.bottom, *self.layout, tier_weights)
+        problem = self._problem(tier_weights)
+        # what the bottom depends on are scores too: if it is to be differentiated, so are the rows
+        differentiated = torch.is_grad_enabled() and self.rows.requires_grad
         if torch.compiler.is_compiling():
-            return operators.log_prob(*arguments, with_gradient)
+            return operators.log_prob(*operators.problem_of(*problem), differentiated)[0]
         try:
-            return operators.log_prob_eagerly(*arguments, with_gradient=with_gradient)
-        except operators.NonFiniteScore as error:
+            if differentiated:
+                return operators.EagerLogProb.apply(*problem)  # type: ignore[no-any-return, no-untyped-call]
+            kernel = kernel_for(self.rows.device)
+            return kernel.log_prob_and_gradient(*problem, False)[0]  # type: ignore[no-any-return]
+        except NonFiniteScore as error:
             raise self._located(error) from None
 
-    def derivatives(self, tier_weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def bottom_gradient(self, tier_weights: Tensor | None = None) -> Tensor:
+        """[lists] the derivatives by what stands below the lists."""
+        problem = self.rows, self.bottom, self.layout, tier_weights
+        kernel = kernel_for(self.rows.device)
+        return kernel.log_prob_and_gradient(*problem, True)[2]  # type: ignore[no-any-return]
+
+    def derivatives(self, tier_weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """[lists] values, [rows] gradients and the Hessians' diagonals: constants, in one pass."""
-        arguments = self.rows, self.bottom, self.layout, tier_weights
         try:
-            return operators.derivatives(*arguments)
-        except operators.NonFiniteScore as error:
+            kernel = kernel_for(self.rows.device)
+            return kernel.derivatives(*self._problem(tier_weights))  # type: ignore[no-any-return]
+        except NonFiniteScore as error:
             raise self._located(error) from None
 
     def check_finite(self) -> None:
         """The complaint that `log_prob` would make."""
         if not torch.compiler.is_compiling() and not self.rows.isfinite().all():
-            raise self._located(operators.NonFiniteScore.find(self.rows, self.layout[0]))
+            raise self._located(NonFiniteScore.find(self.rows, self.layout[0]))
 
-    def _located(self, error: operators.NonFiniteScore) -> ValueError:
+    def _located(self, error: NonFiniteScore) -> ValueError:
         flat = error.position if self.gather is None else int(self.gather[error.position])
         return self.not_finite(flat, f", in list {error.list_number},")

@@ -45,6 +45,34 @@ def check_finite(values: Tensor, items: Tensor | None = None) -> None:
         raise ValueError(f"scores must be finite, but scores{index} is not")
 
 
+class NonFiniteScore(ValueError):
+    """A score is NaN or infinite: `position` among the rows, list by list."""
+
+    def __init__(self, list_number: int, position: int, value: float) -> None:
+        super().__init__(
+            f"the scores must be finite, but in list {list_number} the one at row {position} "
+            f"is {value}"
+        )
+        self.list_number, self.position, self.value = list_number, position, value
+
+    def __reduce__(self) -> tuple[Any, ...]:  # another process may have raised it
+        return type(self), (self.list_number, self.position, self.value)
+
+    @classmethod
+    def find(cls, scores: Tensor, row_offsets: Tensor) -> NonFiniteScore:
+        position = int((~scores.isfinite()).nonzero()[0, 0])
+        list_number = int(torch.searchsorted(row_offsets, position, right=True)) - 1
+        return cls(list_number, position, float(scores.detach()[position]))
+
+
+def why_nan(scores: Tensor, row_offsets: Tensor, tier_weights: Tensor | None) -> ValueError:
+    """The complaint about a log-probability that is NaN."""
+    if tier_weights is not None and not tier_weights.isfinite().all():
+        # checked before, but not inside torch.compile
+        return ValueError("tier weights must be finite and not negative, but one is not finite")
+    return NonFiniteScore.find(scores, row_offsets)
+
+
 def wide_dtype(device: torch.device) -> torch.dtype:
     """The float in which long sums are taken: float64 where the device has it."""
     return torch.float32 if device.type == "mps" else torch.float64

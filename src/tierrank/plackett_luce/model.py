@@ -68,10 +68,10 @@ def log_prob(scores: Any, tiers: Tiers, *, tier_weights: Any = None) -> Any:
     values = given.values
     if given.is_torch and transforms.active():
         return transforms.through(lambda w: log_prob(w, tiers, tier_weights=tier_weights), values)
-    differentiated = torch.is_grad_enabled() and values.requires_grad
     lists = FlatLists(values, tiers)
-    weights = upper_tier_weights(tier_weights, tiers, lists.own)
-    return given.same_kind(lists.log_prob(differentiated, weights)[0])
+    if tier_weights is not None:
+        tier_weights = upper_tier_weights(tier_weights, tiers, lists.own)
+    return given.same_kind(lists.log_prob(tier_weights))
 
 
 def log_prob_above(scores: Any, above: Any, below: Any) -> Any:

@@ -13,28 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tierrank.plackett_luce.inputs import wide_dtype
 from tierrank.plackett_luce.kernels import kernel_for
-
-
-class NonFiniteScore(ValueError):
-    """A score is NaN or infinite: `position` among the rows given to the operator."""
-
-    def __init__(self, list_number: int, position: int, value: float) -> None:
-        super().__init__(
-            f"the scores must be finite, but in list {list_number} the one at row {position} "
-            f"is {value}"
-        )
-        self.list_number, self.position, self.value = list_number, position, value
-
-    def __reduce__(self) -> tuple[Any, ...]:  # another process may have raised it
-        return type(self), (self.list_number, self.position, self.value)
-
-    @classmethod
-    def find(cls, scores: Tensor, row_offsets: Tensor) -> NonFiniteScore:
-        position = int((~scores.isfinite()).nonzero()[0, 0])
-        list_number = int(torch.searchsorted(row_offsets, position, right=True)) - 1
-        return cls(list_number, position, float(scores.detach()[position]))
-
 
 # `torch.library.custom_op` would say the same in fewer words, but its first call imports
 # torch._dynamo, which takes longer than all the rest of a first call.
@@ -79,58 +59,61 @@ def _log_prob(
     """
     layout = (row_offsets, order, tier_offsets, list_offsets)
     kernel = kernel_for(scores.device)
-    result = kernel.log_prob_and_gradient(scores, bottom, layout, tier_weights, with_gradient)
-    _check(result[0], scores, row_offsets, tier_weights)
-    return result  # type: ignore[no-any-return]
-
-
-def _check(value: Tensor, scores: Tensor, row_offsets: Tensor, tier_weights: Tensor) -> None:
-    """Say why a value is NaN."""
-    if not value.isnan().any():
-        return
-    if not tier_weights.isfinite().all():  # checked before, but not inside torch.compile
-        raise ValueError("tier weights must be finite and not negative, but one is not finite")
-    raise NonFiniteScore.find(scores, row_offsets)
+    value, *gradients = kernel.log_prob_and_gradient(
+        scores, bottom, layout, tier_weights, with_gradient
+    )
+    if not with_gradient:
+        return value, scores.new_empty(0), bottom.new_empty(0)
+    return value, *gradients
 
 
 torch.library.impl("tierrank::log_prob", "CompositeExplicitAutograd", _log_prob)
 
 
-def log_prob_eagerly(*problem: Any, with_gradient: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """`log_prob` outside `torch.compile`, without what it costs to call an operator.
+class EagerLogProb(torch.autograd.Function):
+    """[lists] log-probabilities outside `torch.compile`, at a fifth of an operator's overhead.
 
-    Gradients that it gives beside a value that is differentiated are constants.
+    By (scores, bottom or None, layout, tier_weights or None). Where a second derivative may be
+    asked for, the operators take over.
     """
-    if torch.is_grad_enabled() and (problem[0].requires_grad or problem[1].requires_grad):
-        return _Eager.apply(*problem)  # type: ignore[no-any-return, no-untyped-call]
-    return _compute(*problem, with_gradient)
-
-
-_compute: Callable[..., tuple[Tensor, Tensor, Tensor]] = _log_prob
-
-
-class _Eager(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *problem: Any) -> tuple[Tensor, Tensor, Tensor]:
-        value, gradient, bottom_gradient = _compute(*problem, True)
-        ctx.save_for_backward(*problem)
-        ctx.gradients = gradient, bottom_gradient
-        ctx.mark_non_differentiable(gradient, bottom_gradient)
-        ctx.set_materialize_grads(False)
-        return value, gradient, bottom_gradient
 
     @staticmethod
-    def backward(ctx: Any, by_value: Tensor | None, *others: Any) -> tuple[Tensor | None, ...]:
-        if by_value is None:
-            return (None,) * 7
-        problem = ctx.saved_tensors
-        gradient, bottom_gradient = ctx.gradients
-        scale: Callable[..., Tensor] = kernel_for(by_value.device).scale_lists
-        if torch.is_grad_enabled():  # a second derivative may be asked for: by the operators
-            scale = scale_lists
-            _, gradient, bottom_gradient = log_prob(*problem, True)
-        to_bottom = bottom_gradient * by_value if ctx.needs_input_grad[1] else None
-        return scale(gradient, problem[2], by_value), to_bottom, *(None,) * 5
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        bottom: Tensor | None,
+        layout: tuple[Tensor, ...],
+        tier_weights: Tensor | None,
+    ) -> Tensor:
+        kernel = kernel_for(scores.device)
+        value, *gradients = kernel.log_prob_and_gradient(scores, bottom, layout, tier_weights, True)
+        ctx.save_for_backward(scores, bottom)
+        ctx.kernel, ctx.gradients, ctx.problem = kernel, gradients, (layout, tier_weights)
+        return value  # type: ignore[no-any-return]
+
+    @staticmethod
+    def backward(ctx: Any, by_value: Tensor) -> tuple[Tensor | None, ...]:
+        layout, tier_weights = ctx.problem
+        gradient, by_bottom = ctx.gradients
+        scale: Callable[..., Tensor] = ctx.kernel.scale_lists
+        if torch.is_grad_enabled():
+            scores, bottom = ctx.saved_tensors
+            scale, problem = scale_lists, problem_of(scores, bottom, layout, tier_weights)
+            _, gradient, by_bottom = log_prob(*problem, True)
+        to_scores = scale(gradient, layout[0], by_value)
+        return to_scores, by_bottom * by_value if ctx.needs_input_grad[1] else None, None, None
+
+
+def problem_of(
+    scores: Tensor, bottom: Tensor | None, layout: tuple[Tensor, ...], tier_weights: Tensor | None
+) -> tuple[Tensor, ...]:
+    """The arguments of an operator, which takes tensors for what there is not."""
+    wide = wide_dtype(scores.device)
+    if bottom is None:
+        bottom = scores.new_full((layout[0].shape[0] - 1,), -torch.inf, dtype=wide)
+    if tier_weights is None:
+        tier_weights = scores.new_empty(0, dtype=wide)
+    return scores, bottom, *layout, tier_weights
 
 
 @torch.library.register_fake("tierrank::log_prob")
@@ -212,15 +195,6 @@ def _curvature_backward(ctx: Any, by_rows: Tensor, by_bottom: Tensor) -> tuple[T
 torch.library.register_autograd(
     "tierrank::curvature_product", _curvature_backward, setup_context=_keep_inputs
 )
-
-
-def derivatives(
-    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...], tier_weights: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """[lists] log-probabilities, [rows] gradients and diagonals of their Hessians, in one pass."""
-    result = kernel_for(scores.device).derivatives(scores, bottom, layout, tier_weights)
-    _check(result[0], scores, layout[0], tier_weights)
-    return result  # type: ignore[no-any-return]
 
 
 def curvature_diagonal(

@@ -5,81 +5,96 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from tierrank import _native
-
-_NOTHING = np.empty(0)
+from tierrank.plackett_luce.inputs import why_nan
 
 # Layouts that were checked, by the identity of the first of their tensors, as long as that lives.
-_kept: dict[int, tuple[tuple[weakref.ref[Tensor], ...], _native.Layout]] = {}
+_kept: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor, Tensor, _native.Layout]] = {}
 
 
 def checked_layout(layout: tuple[Tensor, ...]) -> _native.Layout:
     """The core's own view of row_offsets, order, tier_offsets and list_offsets; made once."""
-    key = id(layout[0])
-    entry = _kept.get(key)
-    if entry is not None and all(ref() is part for ref, part in zip(entry[0], layout, strict=True)):
-        return entry[1]
-    made = _native.Layout(*(part.detach().contiguous().numpy() for part in layout))
+    row_offsets, order, tier_offsets, list_offsets = layout
+    entry = _kept.get(id(row_offsets))
+    if (
+        entry is not None
+        and entry[0]() is row_offsets
+        and entry[1] is order
+        and entry[2] is tier_offsets
+        and entry[3] is list_offsets
+    ):
+        return entry[4]
+    made = _native.Layout(*map(_numbers, layout))
+    key = id(row_offsets)
 
     def forget(_: Any) -> None:
-        if (entry := _kept.get(key)) is not None and entry[1] is made:
+        if (entry := _kept.get(key)) is not None and entry[4] is made:
             del _kept[key]
 
-    _kept[key] = (weakref.ref(layout[0], forget), *map(weakref.ref, layout[1:])), made
+    _kept[key] = weakref.ref(row_offsets, forget), order, tier_offsets, list_offsets, made
     return made
 
 
-def _given(values: Tensor) -> Any:
+def _numbers(values: Tensor) -> Any:
     return values.detach().contiguous().numpy()
 
 
-def _doubles(values: Tensor) -> Any:
-    return _given(values.to(torch.float64))
+def _doubles(values: Tensor | None) -> Any:
+    """In float64; None if there are none."""
+    return _numbers(values.double()) if values is not None and values.shape[0] else None
 
 
 def log_prob_and_gradient(
     scores: Tensor,
-    bottom: Tensor,
+    bottom: Tensor | None,
     layout: tuple[Tensor, ...],
-    tier_weights: Tensor,
+    tier_weights: Tensor | None,
     with_gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """[lists] log-probabilities, [rows] and [lists] gradients of them in scores and bottom.
 
-    Each upper tier's term counts `tier_weights` times, or once if that is empty. The gradients
-    are empty without `with_gradient`. A list with a score that is not finite has
-    log-probability NaN.
+    Nothing stands below the rows where there is no `bottom`, and then it has no gradient. Each
+    upper tier's term counts `tier_weights` times, or once without them.
     """
-    lists, kind = len(layout[0]) - 1, scores.dtype
-    log_prob = torch.empty(lists, dtype=torch.float64)
-    gradient = torch.empty(len(scores) if with_gradient else 0, dtype=kind)
-    bottom_gradient = torch.empty(lists if with_gradient else 0, dtype=torch.float64)
-    _native.log_prob(
-        checked_layout(layout), _given(scores), _doubles(bottom), _doubles(tier_weights),
-        torch.get_num_threads(), log_prob.numpy(), gradient.numpy(), bottom_gradient.numpy(),
-        _NOTHING, _NOTHING,
+    checked, rows = checked_layout(layout), scores.detach().contiguous()
+    log_prob = rows.new_empty(checked.lists)
+    gradient = bottom_gradient = None
+    if with_gradient:
+        gradient = torch.empty_like(rows)
+        if bottom is not None:
+            bottom_gradient = torch.empty(checked.lists, dtype=torch.float64)
+    nan = _native.log_prob(
+        checked, rows.numpy(), _doubles(bottom), _doubles(tier_weights), torch.get_num_threads(),
+        log_prob.numpy(), gradient if gradient is None else gradient.numpy(),
+        bottom_gradient if bottom_gradient is None else bottom_gradient.numpy(),
     )  # fmt: skip
-    return log_prob.to(kind), gradient, bottom_gradient.to(bottom.dtype)
+    if nan >= 0:
+        raise why_nan(scores, layout[0], tier_weights)
+    if bottom is not None and bottom_gradient is not None:
+        bottom_gradient = bottom_gradient.to(bottom.dtype)
+    return log_prob, gradient, bottom_gradient
 
 
 def derivatives(
-    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...], tier_weights: Tensor
+    scores: Tensor,
+    bottom: Tensor | None,
+    layout: tuple[Tensor, ...],
+    tier_weights: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """[lists] log-probabilities, [rows] gradients and diagonals of their Hessians in the scores."""
-    lists, kind = len(layout[0]) - 1, scores.dtype
-    log_prob, bottoms, bottom_bends = torch.empty(3, lists, dtype=torch.float64)
-    gradient = torch.empty(len(scores), dtype=kind)
-    diagonal = torch.empty(len(scores), dtype=torch.float64)
-    _native.log_prob(
-        checked_layout(layout), _given(scores), _doubles(bottom), _doubles(tier_weights),
-        torch.get_num_threads(), log_prob.numpy(), gradient.numpy(), bottoms.numpy(),
-        diagonal.numpy(), bottom_bends.numpy(),
+    checked, rows = checked_layout(layout), scores.detach().contiguous()
+    log_prob, gradient = rows.new_empty(checked.lists), torch.empty_like(rows)
+    diagonal = torch.empty(len(rows), dtype=torch.float64)
+    nan = _native.log_prob(
+        checked, rows.numpy(), _doubles(bottom), _doubles(tier_weights), torch.get_num_threads(),
+        log_prob.numpy(), gradient.numpy(), None, diagonal.numpy(),
     )  # fmt: skip
-    return log_prob.to(kind), gradient, diagonal.to(kind)
+    if nan >= 0:
+        raise why_nan(scores, layout[0], tier_weights)
+    return log_prob, gradient, diagonal.to(rows.dtype)
 
 
 def curvature_product(
@@ -92,24 +107,22 @@ def curvature_product(
 ) -> tuple[Tensor, Tensor]:
     """Each list's Hessian times its part of `vector` and `bottom_vector`, or its diagonal."""
     out = torch.empty(len(scores), dtype=torch.float64)
-    bottom_out = torch.empty(len(bottom), dtype=torch.float64)
+    bottom_out = torch.zeros(len(bottom), dtype=torch.float64)
     if len(scores):
-        v, v_bottom = (
-            _NOTHING if part is None else _doubles(part) for part in (vector, bottom_vector)
-        )
         _native.hessian_product(
-            checked_layout(layout), _given(scores), _doubles(bottom), _doubles(tier_weights),
-            torch.get_num_threads(), v, v_bottom, out.numpy(), bottom_out.numpy(),
+            checked_layout(layout), _numbers(scores), _doubles(bottom), _doubles(tier_weights),
+            torch.get_num_threads(), _doubles(vector), _doubles(bottom_vector), out.numpy(),
+            bottom_out.numpy(),
         )  # fmt: skip
-    else:
-        bottom_out.zero_()
     return out.to(scores.dtype), bottom_out.to(bottom.dtype)
 
 
 def scale_lists(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> Tensor:
     """[rows] every row times the number of its list."""
-    if len(by_list) == 1:
-        return rows * by_list
+    if by_list.shape[0] == 1 or (by_list.shape[0] and by_list.stride(0) == 0):
+        return rows * by_list[:1]  # one number for all, as the gradient of a sum is
     out = torch.empty_like(rows)
-    _native.scale_lists(_given(row_offsets), _given(rows), _given(by_list.to(rows)), out.numpy())
+    _native.scale_lists(
+        _numbers(row_offsets), _numbers(rows), _numbers(by_list.to(rows.dtype)), out.numpy()
+    )
     return out

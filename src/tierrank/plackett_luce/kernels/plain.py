@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from tierrank.plackett_luce.inputs import wide_dtype
+from tierrank.plackett_luce.inputs import why_nan, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups, TierSums, neighbours, scan
 from tierrank.plackett_luce.quadrature import (
     CLAMP,
@@ -57,9 +57,11 @@ class Below:
     def _share(self, score: Tensor, tier: Tensor) -> Tensor:
         return ((score - self.largest[tier]) - self.log_total[tier]).exp()
 
-    def weight(self, tier_weights: Tensor) -> Tensor:
+    def weight(self, tier_weights: Tensor | None) -> Tensor:
         """[upper tiers] how much each tier's term counts; no weights are all 1."""
-        return _widened(tier_weights) if len(tier_weights) else torch.ones_like(self.largest)
+        if tier_weights is None or not len(tier_weights):
+            return torch.ones_like(self.largest)
+        return _widened(tier_weights)
 
     def log_ratio(self, partner: Tensor) -> Tensor:
         """lse below this tier minus lse below its partner."""
@@ -195,24 +197,23 @@ def bracket(strength: Tensor, tier: Groups, drop: float, tolerance: float) -> tu
 
 def log_prob_and_gradient(
     scores: Tensor,
-    bottom: Tensor,
+    bottom: Tensor | None,
     layout: tuple[Tensor, ...],
-    tier_weights: Tensor,
+    tier_weights: Tensor | None,
     with_gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """As `native.log_prob_and_gradient`."""
     dtype, rule = scores.dtype, rule_for(scores.dtype)
-    scores, bottom = _widened(scores), _widened(bottom)
+    scores = _widened(scores)
+    bottom = _nothing(scores, layout) if bottom is None else _widened(bottom)
     below = Below(scores, bottom, layout)
     nodes, weight = Nodes(below, rule), below.weight(tier_weights)
     log_prob = torch.zeros_like(bottom).index_add_(0, below.tier_list, weight * nodes.log_prob)
     log_prob[below.row_list[~scores.isfinite()]] = torch.nan
+    if log_prob.isnan().any():
+        raise why_nan(scores, layout[0], tier_weights)
     if not with_gradient:
-        return (
-            log_prob.to(dtype),
-            scores.new_empty(0, dtype=dtype),
-            bottom.new_empty(0, dtype=dtype),
-        )
+        return log_prob.to(dtype), None, None
 
     slope = torch.empty_like(nodes.strength)
     for block, of, _, r in nodes.ratios():
@@ -227,24 +228,29 @@ def log_prob_and_gradient(
 
 
 def derivatives(
-    scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...], tier_weights: Tensor
+    scores: Tensor,
+    bottom: Tensor | None,
+    layout: tuple[Tensor, ...],
+    tier_weights: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """As `native.derivatives`."""
     value, gradient, _ = log_prob_and_gradient(scores, bottom, layout, tier_weights, True)
+    assert gradient is not None
     return value, gradient, curvature_product(scores, bottom, layout, tier_weights, None, None)[0]
 
 
 def curvature_product(
     scores: Tensor,
-    bottom: Tensor,
+    bottom: Tensor | None,
     layout: tuple[Tensor, ...],
-    tier_weights: Tensor,
+    tier_weights: Tensor | None,
     vector: Tensor | None,
     bottom_vector: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """As `native.curvature_product`; the formulas stand in `native/hessian.hpp`."""
     dtype, rule = scores.dtype, rule_for(scores.dtype)
-    scores, bottom = _widened(scores), _widened(bottom)
+    scores = _widened(scores)
+    bottom = _nothing(scores, layout) if bottom is None else _widened(bottom)
     diagonal = vector is None or bottom_vector is None
     v = torch.zeros_like(scores) if vector is None else _widened(vector)
     v_bottom = torch.zeros_like(bottom) if bottom_vector is None else _widened(bottom_vector)
@@ -290,6 +296,10 @@ def curvature_product(
 def scale_lists(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> Tensor:
     """[rows] every row times the number of its list."""
     return rows * by_list.repeat_interleave(row_offsets.diff(), output_size=len(rows)).to(rows)
+
+
+def _nothing(scores: Tensor, layout: tuple[Tensor, ...]) -> Tensor:
+    return scores.new_full((len(layout[0]) - 1,), -torch.inf)
 
 
 def _widened(values: Tensor) -> Tensor:
