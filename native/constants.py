@@ -95,7 +95,7 @@ for count in (8, 16, 24, 48):
     columns = zip(("NODES", "WEIGHTS", "LAST", "LAST_BUT_ONE"), hermite(count), strict=True)
     for what, numbers in columns:
         write(f"HERMITE_{count}_{what}", numbers)
-for count in (24, 96):
+for count in (24, 48, 96):
     for what, numbers in zip(("NODES", "WEIGHTS"), legendre(count), strict=True):
         write(f"LEGENDRE_{count}_{what}", numbers)
 print("\n} // namespace tierrank")

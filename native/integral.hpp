@@ -20,7 +20,8 @@
 // mapped integrand must be small.
 //
 // **Legendre.** Where it is not ("walls": many items that nearly always win), Gauss-Legendre
-// between the two points where F has fallen by `drop`: 24 nodes in float, 96 in double.
+// between the two points where F has fallen by `drop`: 24 nodes in float (48 for large tiers), 96 in
+// double.
 //
 // Errors of log P relative to max(1, |log P|) are measured by benchmarks/likelihood.py, and held below
 // 1e-5 in float and 1e-12 in double by tests/plackett_luce/test_accuracy.py.
@@ -48,34 +49,54 @@ struct Hermite {
     Hermite { K, HERMITE_##K##_NODES, HERMITE_##K##_WEIGHTS, HERMITE_##K##_LAST,                   \
               HERMITE_##K##_LAST_BUT_ONE }
 
+struct Legendre {
+    int count;
+    const double *nodes, *weights;
+};
+#define TIERRANK_LEGENDRE(K) Legendre{K, LEGENDRE_##K##_NODES, LEGENDRE_##K##_WEIGHTS}
+
 template <class T> struct Scheme;
 template <> struct Scheme<float> {
-    static constexpr int degree = 7, legendre = 24, most_nodes = 24;
+    static constexpr int degree = 7, most_nodes = 48;
     static constexpr const double *weak = WEAK_FLOAT;
     static constexpr double reach = 4.0, span = 4.2, doubt = 2e-4;
     static constexpr double skew_for_few_nodes = 0.2, spread_for_fewest = 0.0;
     static constexpr Hermite fewest = TIERRANK_HERMITE(8), few = TIERRANK_HERMITE(8),
                              many = TIERRANK_HERMITE(16);
-    static constexpr const double *nodes = LEGENDRE_24_NODES, *weights = LEGENDRE_24_WEIGHTS;
+    static constexpr Legendre legendre = TIERRANK_LEGENDRE(24), legendre_of_large = TIERRANK_LEGENDRE(48);
     static constexpr double drop = 13.5, tolerance = 1.0;
 };
 template <> struct Scheme<double> {
-    static constexpr int degree = 18, legendre = 96, most_nodes = 96;
+    static constexpr int degree = 18, most_nodes = 96;
     static constexpr const double *weak = WEAK_DOUBLE;
     static constexpr double reach = 5.0, span = 5.0, doubt = 1e-8;
     static constexpr double skew_for_few_nodes = 0.11, spread_for_fewest = 0.011;
     static constexpr Hermite fewest = TIERRANK_HERMITE(16), few = TIERRANK_HERMITE(24),
                              many = TIERRANK_HERMITE(48);
-    static constexpr const double *nodes = LEGENDRE_96_NODES, *weights = LEGENDRE_96_WEIGHTS;
+    static constexpr Legendre legendre = TIERRANK_LEGENDRE(96), legendre_of_large = legendre;
     static constexpr double drop = 34.0, tolerance = 3.0;
 };
 #undef TIERRANK_HERMITE
+#undef TIERRANK_LEGENDRE
 
 constexpr double WIDEST_FOR_FEW = 0.33;  // σ beyond which the fewest nodes never do
 constexpr double MOST_SPREAD = 0.5;      // max(c₃², |c₄|) beyond which no Hermite rule does
+constexpr std::int64_t LARGE_TIER = 4096; // from here on walls are steeper than few nodes follow
 constexpr double INVINCIBLE = 1e30;      // e^d of an item that nothing beats: q = 1, r = 0
 constexpr std::int64_t BLOCK = 256;      // numbers that are added up one by one
 constexpr int MAX_STEPS = 60;            // Newton needs 3 a search on average and 9 at worst
+
+// A sum of many sums: what each addition loses is kept beside it. A million equal numbers would lose
+// the same each time, and the sum a thousand times more than one rounding.
+struct LongSum {
+    Vec<double> total = 0.0, lost = 0.0;
+    TIERRANK_INLINE void add(Vec<double> x) {
+        const Vec<double> sum = total + x, back = sum - total;
+        lost += (total - (sum - back)) + (x - back);
+        total = sum;
+    }
+    TIERRANK_INLINE double value() const { return sum(total + lost); }
+};
 
 // A tier as the integral takes it. With d = (score − top) − log_below:
 //     worth[a] · scale = e^d, in the scores' own kind of float.
@@ -200,8 +221,7 @@ template <class T> class Integral {
         const std::int64_t end = padded(tier.size);
         const V scale = V(T(tier.scale * at)), limit = V(T(bound));
         const double factor = tier.scale * at;
-        W scores(0.0), first(0.0), power[S::degree];
-        for (W &p : power) p = W(0.0);
+        LongSum scores, first, power[S::degree];
         V biggest(T(0));
         mid.clear();
         where.clear();
@@ -237,15 +257,15 @@ template <class T> class Integral {
                     p *= v;
                 }
             }
-            scores += some_scores;
-            first += wide(s1);
-            for (int j = 0; j < S::degree; ++j) power[j] += wide(s[j]);
+            scores.add(some_scores);
+            first.add(wide(s1));
+            for (int j = 0; j < S::degree; ++j) power[j].add(wide(s[j]));
         }
         weak_count = double(tier.size - std::int64_t(mid.size()));
-        weak_scores = sum(scores);
+        weak_scores = scores.value();
         largest_weak = largest(biggest);
-        moment[0] = sum(first);
-        for (int j = 0; j < S::degree; ++j) moment[j + 1] = S::weak[j] * sum(power[j]);
+        moment[0] = first.value();
+        for (int j = 0; j < S::degree; ++j) moment[j + 1] = S::weak[j] * power[j].value();
     }
 
     // With u = 1 − z − r:  r' = r u,  u' = −(z + r'),  and so on.
@@ -385,8 +405,8 @@ template <class T> class Integral {
     }
 
     // Σ log q of the mid items at every node, and their r. A product is brought back to [1, 2)
-    // after 16 items, before it can leave the range; what rounding took from q = 1 − t is added
-    // up, because ten thousand equal items lose the same.
+    // after 16 items, before it can leave the range. What rounding takes from it is kept beside it,
+    // because a million equal items, q = 1 − t with a tiny t, all lose the same.
     void add_mid() {
         const std::int64_t count = std::int64_t(mid.size());
         if (!count) return;
@@ -395,16 +415,19 @@ template <class T> class Integral {
             const V e = convert<T>(W::load(growth + k));
             W product(1.0), whole(0.0), lost(0.0);
             for (std::int64_t start = 0; start < count; start += 16) {
-                V lost_here(T(0));
+                W rounding(0.0); // the product so far is product + rounding
                 for (std::int64_t i = start; i < std::min(start + 16, count); ++i) {
                     const auto [t, q, r] = decay(e * V(mid[i]));
-                    product *= wide(q);
-                    lost_here += select(t < V(T(0.5)), (V(T(1)) - q) - t, V(T(0)));
+                    const W taken = product * wide(t), factor = wide(q);
+                    const auto near_one = wide(t) < W(0.5);
+                    const W next = select(near_one, product - taken, product * factor);
+                    rounding = fma(rounding, factor, select(near_one, (product - next) - taken, W(0.0)));
+                    product = next;
                     r.store(ratio.data() + i * nodes + k);
                 }
+                lost += rounding / product;
                 whole += exponent(product);
                 product = mantissa(product);
-                lost += wide(lost_here);
             }
             const W logs = fma(whole, W(LN2), log(product) + lost);
             (W::load(log_f + k) + logs).store(log_f + k);
@@ -460,16 +483,17 @@ template <class T> class Integral {
         const auto [left, right] = bracket(tier, y);
         y = exp1(right);
         split(tier, y, S::reach);
-        nodes = S::legendre;
+        const Legendre &rule = tier.size < LARGE_TIER ? S::legendre : S::legendre_of_large;
+        nodes = rule.count;
         const double half = 0.5 * (right - left);
         for (int k = 0; k < nodes; k += LANES)
-            set_node(k, (W::load(S::nodes + k) - W(1.0)) * W(half));
+            set_node(k, (W::load(rule.nodes + k) - W(1.0)) * W(half));
         add_mid();
         double reference = log_f[0];
         for (int k = 1; k < nodes; ++k) reference = std::max(reference, log_f[k]);
         W total(0.0);
         for (int k = 0; k < nodes; k += LANES) {
-            const W part = exp(W::load(log_f + k) - W(reference)) * W::load(S::weights + k);
+            const W part = exp(W::load(log_f + k) - W(reference)) * W::load(rule.weights + k);
             part.store(share + k);
             total += part;
         }

@@ -63,14 +63,14 @@ template <class T> TIERRANK_INLINE void exponentials(const T *w, std::int64_t n,
 }
 // In blocks: ten thousand equal numbers, added one by one, would all be rounded the same way.
 template <class T> TIERRANK_INLINE double total(const T *e, std::int64_t n) {
-    Vec<double> all(0.0);
+    LongSum all;
     for (std::int64_t start = 0; start < n; start += BLOCK) {
         Vec<double> part(0.0);
         for (std::int64_t i = start; i < std::min(start + BLOCK, n); i += LANES)
             part += wide(load_some(e + i, n - i, T(0)));
-        all += part;
+        all.add(part);
     }
-    return sum(all);
+    return all.value();
 }
 template <class T> TIERRANK_INLINE void multiply(T *e, std::int64_t n, T factor) {
     for (std::int64_t i = 0; i < n; i += LANES)

@@ -94,6 +94,22 @@ def test_tiers_of_equal_scores(kernel, dtype, below):
     assert_exact(names, value, gradient, exact, exact_gradient)
 
 
+@each_dtype
+@pytest.mark.parametrize("n", [300_000, 1_000_000])
+def test_tiers_of_any_size(dtype, n):
+    """Equal scores are the hardest: every rounding is the same, the wall of winners steepest."""
+    tiers = tr.Tiers.from_labels(np.repeat([1, 0], [n, 1]))
+    for d in (-40, -9, -8, 0, 2.5, 3, 4, 5, 10.5, 40):
+        exact, *slopes = equal_scores(n, d, 1)
+        scores = torch.from_numpy(np.repeat([d, 0.0], [n, 1])).to(dtype)
+        with computing("compiled"):
+            value, gradient = value_and_gradient(lambda w: tr.log_prob(w, tiers), scores)
+        assert_values_exact([f"{n} items of score {d} above one of 0"], value, [exact])
+        tolerance = TOLERANCE[dtype][1]
+        right = torch.from_numpy(np.repeat(slopes, [n, 1]))
+        torch.testing.assert_close(gradient.double(), right, rtol=tolerance, atol=tolerance)
+
+
 # Everything else: the oracle -------------------------------------------------------------------
 
 
