@@ -65,6 +65,24 @@ template <class T> struct HessianProducts {
     double *out, *bottom_out;             // [rows] and [lists]
 };
 
+// Lists whose tiers are chosen one after the other, by sums of worths (stages.hpp).
+enum class Choice {
+    breslow,         // PL-LB
+    efron,           // PL-Efron
+    subset,          // PMOP-FD
+    subset_backward, // the same, worst tier first
+};
+template <class T> struct StagedLists {
+    Choice choice;
+    Lists<T> lists; // log_prob: without what does not depend on the scores
+};
+
+// Σ_j p_j log softmax(w)_j over the rows of every list (cross_entropy.hpp).
+template <class T> struct CrossEntropies {
+    Lists<T> lists;
+    const double *shares, *floor; // p of an item: [upper tiers], and [lists] in the last tier
+};
+
 // Inner products Z_i · Z_j for the entries i, j of a sparse pattern: row i has the columns
 // columns[starts[i]] … columns[starts[i + 1] − 1].
 template <class T> struct Products {
@@ -125,6 +143,8 @@ struct TiedTerms {
 template <class T> struct KernelsFor {
     void (*log_prob)(const Lists<T> &, int threads);
     void (*hessian_product)(const HessianProducts<T> &, int threads);
+    void (*staged_log_prob)(const StagedLists<T> &, int threads);
+    void (*cross_entropy)(const CrossEntropies<T> &, int threads);
     void (*inner_products)(const Products<T> &, int threads);
     void (*pair_sums)(const Pairs<T> &, int threads);
     void (*block_pair_sums)(const BlockPairs<T> &, int threads);

@@ -68,6 +68,29 @@ def hessian_product(
 ) -> None:
     """Each list's Hessian times its part of a vector, or its diagonal."""
 
+def staged_log_prob(
+    choice: str,
+    layout: Layout,
+    scores: Floats,  # [rows]
+    bottom: Float64,  # [lists], or empty
+    threads: int,
+    log_prob: Float64,  # [lists]; NaN where a score is not finite
+    gradient: Floats,  # [rows], or empty
+    bottom_gradient: Float64,  # [lists], or empty
+) -> None:
+    """Tiers chosen one after the other: "breslow", "efron", "subset" or "subset, backward"."""
+
+def cross_entropy(
+    layout: Layout,
+    scores: Floats,  # [rows]
+    shares: Float64,  # [upper tiers] what the softmax of an item is compared with
+    floor: Float64,  # [lists] the same in the last tier
+    threads: int,
+    log_prob: Float64,  # [lists] Σ share · log softmax; NaN where a score is not finite
+    gradient: Floats,  # [rows], or empty
+) -> None:
+    """Shares of a list's items against the softmax of their scores."""
+
 def scale_lists(row_offsets: Int64, rows: Floats, by_list: Floats, out: Floats) -> None:
     """Every row times the number of its list."""
 

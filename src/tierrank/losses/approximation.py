@@ -6,17 +6,20 @@ above the last have one item, both are exact. See docs/objectives.md for how far
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from tierrank.losses.one_pass import Results, fill_stages, in_one_pass
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.plackett_luce.kernels.ragged import TierSums
 from tierrank.tiers import Tiers
+from tierrank.tiers.ragged import range_numbers, ranges, repeat
 
 
 @objective("pl-lb", "likelihood", "Hino et al., 2010")
@@ -49,6 +52,25 @@ def pl_efron(
 
 
 def _approximate(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:
+    """[lists] by the native core, or by the formula."""
+
+    def kernel(lists: FlatLists, results: Results) -> None:
+        fill_stages("efron" if efron else "breslow", lists, results)
+        results.value[:] += tiers.kept("log orders", lambda: _log_orders(tiers)).numpy()
+
+    return in_one_pass(values, tiers, kernel, partial(_formula, tiers=tiers, efron=efron))
+
+
+def _log_orders(tiers: Tiers) -> Tensor:
+    """[lists] Σ_m log n_m! over the tiers with something below them."""
+    number = tiers.list_offsets.diff()
+    above = ranges(torch.zeros_like(number), number)
+    orders = torch.lgamma(tiers.tier_sizes.to(torch.float64) + 1)
+    orders = torch.where(above < repeat(tiers.n_tiers - 1, number), orders, 0.0)
+    return orders.new_zeros(len(tiers)).index_add(0, range_numbers(number), orders)
+
+
+def _formula(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:
     """[lists] Σ_m log n_m! + Σ_{i∈S_m} w_i − Σ_{l<n_m} log(below_m + own_m (1 − l/n_m)).
 
     `own` and `below` are the sums of e^w over a tier and over all under it. Without `efron`,

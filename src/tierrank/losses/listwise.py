@@ -11,11 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tierrank.losses.one_pass import Results, fill_cross_entropies, in_one_pass, shares_a_rest
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
+from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups, Pair
 from tierrank.plackett_luce.scored import ScoredLists
+from tierrank.plackett_luce.tier_weights import upper_tier_weights
 from tierrank.tiers import Tiers
 from tierrank.tiers.ragged import range_numbers, repeat
 
@@ -31,8 +34,7 @@ def list_net(
     `pl_partition`.
     """
     given = Scores(scores)
-    lists = _GradedLists(given.values, tiers)
-    return finish(given, lists.cross_entropy(*lists.exponential_grades()), weights, reduction)
+    return finish(given, _cross_entropy(given.values, tiers, False), weights, reduction)
 
 
 @objective("attrank", "listwise", "Ai et al., 2018")
@@ -46,12 +48,7 @@ def att_rank(
     divided by the size of the upper one. Parameters as in `pl_partition`.
     """
     given = Scores(scores)
-    lists = _GradedLists(given.values, tiers)
-    worth, rest_worth = lists.exponential_grades()
-    worth = torch.where(lists.grades > 0, worth, 0.0)
-    return finish(
-        given, lists.cross_entropy(worth, torch.zeros_like(rest_worth)), weights, reduction
-    )
+    return finish(given, _cross_entropy(given.values, tiers, True), weights, reduction)
 
 
 @objective("rankcosine", "listwise", "Qin et al., 2008")
@@ -72,6 +69,52 @@ def rank_cosine(
     return finish(
         given, 0.5 * (1 - product / torch.where(norms > 0, norms, 1.0)), weights, reduction
     )
+
+
+def _cross_entropy(values: Tensor, tiers: Tiers, above_0: bool) -> Tensor:
+    """[lists] −Σ_j p_j log q_j by the native core, or by the formula; p ∝ `_exponential_grades`."""
+
+    def formula(values: Tensor) -> Tensor:
+        return _GradedLists(values, tiers).cross_entropy(*_exponential_grades(tiers, above_0))
+
+    def kernel(lists: FlatLists, results: Results) -> None:
+        key = "exponential grades", above_0, lists.own
+        shares = tiers.kept(key, lambda: _shares(tiers, above_0, lists.own))
+        fill_cross_entropies(*shares, lists, results)
+
+    if shares_a_rest(values, tiers):
+        return formula(values)
+    return -in_one_pass(values, tiers, kernel, lambda values: -formula(values))
+
+
+def _exponential_grades(tiers: Tiers, above_0: bool) -> tuple[Tensor, Tensor]:
+    """e^(grade − best): [tiers] of what is named, and [lists] of an item of the rest.
+
+    With `above_0`, grades up to 0, the rest's among them, are worth nothing.
+    """
+    grades = tiers.grades.to(wide_dtype(tiers.device))
+    tier_list = range_numbers(tiers.list_offsets.diff())
+    best = grades.new_full((len(tiers),), -torch.inf)
+    best.scatter_reduce_(0, tier_list, grades, "amax")
+    best = torch.where(tiers.full_lengths > tiers.lengths, best.clamp(min=0), best)
+    worth, rest_worth = (grades - best[tier_list]).exp(), (-best).exp()
+    if above_0:
+        return torch.where(grades > 0, worth, 0.0), torch.zeros_like(rest_worth)
+    return worth, rest_worth
+
+
+def _shares(tiers: Tiers, above_0: bool, own: bool) -> tuple[Tensor, Tensor]:
+    """The same divided by a list's sum: [upper tiers], and [lists] of an item of the last tier."""
+    worth, rest_worth = _exponential_grades(tiers, above_0)
+    number = tiers.list_offsets.diff()
+    total = rest_worth * (tiers.full_lengths - tiers.lengths)
+    total = total.index_add(0, range_numbers(number), worth * tiers.tier_sizes)
+    total = torch.where(total > 0, total, 1.0)
+    shares = worth / repeat(total, number)
+    last = torch.cat([shares.new_zeros(1), shares])[tiers.list_offsets[1:]]  # of the written tiers
+    left_out = number > tiers.layout(own).list_offsets.diff()
+    floor = torch.where(left_out, last, rest_worth / total)
+    return upper_tier_weights(shares, tiers, own), floor
 
 
 class _GradedLists(ScoredLists):
@@ -148,13 +191,6 @@ class _GradedLists(ScoredLists):
             return torch.zeros_like(height)
         named = self.list.sum(height[self.list.of] - self.entries)
         return self._rows.shape[1] * height - self._of_rows(self._rows.sum(1)) - named
-
-    def exponential_grades(self) -> tuple[Tensor, Tensor]:
-        """e^(grade − best): [tiers] of what is named, and [lists] of an item of the rest."""
-        best = self.grades.new_full((len(self.tiers),), -torch.inf)
-        best.scatter_reduce_(0, self.tier_list, self.grades, "amax")
-        best = torch.where(self.rest_sizes > 0, best.clamp(min=0), best)
-        return (self.grades - best[self.tier_list]).exp(), (-best).exp()
 
     def cross_entropy(self, worth: Tensor, rest_worth: Tensor) -> Tensor:
         """[lists] Σ_j p_j (lse − w_j) with p ∝ worth, which is `rest_worth` for the rest."""

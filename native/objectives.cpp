@@ -1,0 +1,72 @@
+// Objectives that need no integral, for Python: tierrank.losses calls this.
+#include <nanobind/stl/string.h>
+
+#include <string>
+
+#include "layout.hpp"
+
+namespace tierrank {
+namespace {
+
+Choice choice_of(const std::string &name) {
+    if (name == "breslow") return Choice::breslow;
+    if (name == "efron") return Choice::efron;
+    if (name == "subset") return Choice::subset;
+    if (name == "subset, backward") return Choice::subset_backward;
+    throw std::invalid_argument("no tiers are chosen by " + name);
+}
+
+template <class T>
+Lists<T> lists_with_results(const Layout &layout, const In<T> &scores, const Out<double> &log_prob,
+                            const Out<T> &gradient) {
+    Lists<T> lists = lists_of(layout, scores);
+    require(std::int64_t(log_prob.shape(0)) == layout.lists(), "one value a list");
+    lists.log_prob = log_prob.data();
+    lists.gradient = optional(gradient, layout.rows, "one slope a row, or none");
+    return lists;
+}
+
+template <class T>
+void staged_log_prob(const std::string &choice, const Layout &layout, const In<T> &scores,
+                     const In<double> &bottom, int threads, const Out<double> &log_prob,
+                     const Out<T> &gradient, const Out<double> &bottom_gradient) {
+    StagedLists<T> staged{choice_of(choice), lists_with_results(layout, scores, log_prob, gradient)};
+    staged.lists.bottom = optional(bottom, layout.lists(), "one bottom a list, or none");
+    staged.lists.bottom_gradient =
+        optional(bottom_gradient, layout.lists(), "one slope a list, or none");
+    require(!staged.lists.gradient || !layout.lists() || staged.lists.bottom_gradient,
+            "gradients in scores and bottom go together");
+    nb::gil_scoped_release release;
+    kernels().of<T>().staged_log_prob(staged, threads);
+}
+
+template <class T>
+void cross_entropy(const Layout &layout, const In<T> &scores, const In<double> &shares,
+                   const In<double> &floor, int threads, const Out<double> &log_prob,
+                   const Out<T> &gradient) {
+    require(std::int64_t(shares.shape(0)) == layout.tiers(), "one share an upper tier");
+    require(std::int64_t(floor.shape(0)) == layout.lists(), "one floor a list");
+    const CrossEntropies<T> given{lists_with_results(layout, scores, log_prob, gradient), shares.data(),
+                                  floor.data()};
+    nb::gil_scoped_release release;
+    kernels().of<T>().cross_entropy(given, threads);
+}
+
+// Arrays are taken as they are, never converted: what fills a copy would be lost.
+template <class T> void bind_for(nb::module_ &m) {
+    m.def("staged_log_prob", &staged_log_prob<T>, "choice"_a, "layout"_a, "scores"_a.noconvert(),
+          "bottom"_a.noconvert(), "threads"_a, "log_prob"_a.noconvert(), "gradient"_a.noconvert(),
+          "bottom_gradient"_a.noconvert());
+    m.def("cross_entropy", &cross_entropy<T>, "layout"_a, "scores"_a.noconvert(),
+          "shares"_a.noconvert(), "floor"_a.noconvert(), "threads"_a, "log_prob"_a.noconvert(),
+          "gradient"_a.noconvert());
+}
+
+} // namespace
+
+void bind_objectives(nb::module_ &m) {
+    bind_for<float>(m);
+    bind_for<double>(m);
+}
+
+} // namespace tierrank
