@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels.hpp"
+#include "log_sums.hpp"
 #include "rows.hpp"
 
 namespace tierrank::TIERRANK_SET {
@@ -18,21 +19,29 @@ struct RowSums {
     double worth = 0.0, distance = 0.0;
 };
 
-// Fills e with e^(w − top), unless it is null.
+// Fills e with e^(w − top), unless it is null. (Of an item so far down that w − top loses digits, the
+// softmax has none to lose: no need for `relative`.)
 template <class T> TIERRANK_INLINE RowSums row_sums(const T *w, std::int64_t n, T top, T *e) {
-    using V = Vec<double>;
-    V worth(0.0), distance(0.0);
-    for (std::int64_t start = 0; start < n; start += BLOCK) { // as in `total`
-        V worth_part(0.0), distance_part(0.0);
-        for (std::int64_t i = start; i < std::min(start + BLOCK, n); i += LANES) {
-            const Vec<T> x = load_some(w + i, n - i, top);
-            Vec<T> y = relative(x, Vec<T>(top));
-            if (e) store_some(y, e + i, n - i);
-            for (std::int64_t k = n - i; k < LANES; ++k) y.set(int(k), T(0));
-            worth_part += wide(y);
-            distance_part += wide(x) - V(double(top));
+    Vec<double> worth(0.0), distance(0.0);
+    const Vec<T> from(top);
+    const std::int64_t whole = n / LANES * LANES;
+    for (std::int64_t start = 0; start < whole; start += BLOCK) { // as in `total`
+        Vec<double> worth_part(0.0), distance_part(0.0);
+        for (std::int64_t i = start; i < std::min(start + BLOCK, whole); i += LANES) {
+            const Vec<T> t = Vec<T>::load(w + i) - from, x = exp(t);
+            if (e) x.store(e + i);
+            worth_part += wide(x), distance_part += wide(t);
         }
         worth += worth_part, distance += distance_part;
+    }
+    if (whole < n) { // the last vector: what is in the one before too does not count again
+        const std::int64_t i = std::max<std::int64_t>(n - LANES, 0);
+        const Vec<T> t = load_some(w + i, n, top) - from, x = exp(t), none(T(0));
+        if (e) store_some(x, e + i, n);
+        Vec<T> lane;
+        for (int k = 0; k < LANES; ++k) lane.set(k, T(k));
+        const auto counts = (Vec<T>(T(whole - i)) <= lane) & (lane < Vec<T>(T(n - i)));
+        worth += wide(select(counts, x, none)), distance += wide(select(counts, t, none));
     }
     return {sum(worth), sum(distance)};
 }
@@ -47,22 +56,15 @@ TIERRANK_INLINE RowSums row_sums(const T *w, std::int64_t n, T top, T *e, int th
     for (const RowSums &part : parts) all.worth += part.worth, all.distance += part.distance;
     return all;
 }
-// The same one by one in double: floats near ±1e38 are further apart than a float holds.
-template <class T> RowSums row_sums_in_double(const T *w, std::int64_t n, T top, T *e) {
-    RowSums all;
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double distance = double(w[i]) - double(top), x = std::exp(distance);
-        if (e) e[i] = T(x);
-        all.worth += x, all.distance += distance;
-    }
-    return all;
-}
 
 // e ↦ floor − e · inverse
 template <class T> TIERRANK_INLINE void slopes(T *e, std::int64_t n, T inverse, T floor) {
     const Vec<T> by(-inverse), base(floor);
-    for (std::int64_t i = 0; i < n; i += LANES)
-        store_some(fma(load_some(e + i, n - i, T(0)), by, base), e + i, n - i);
+    const std::int64_t last = std::max<std::int64_t>(n - LANES, 0);
+    const Vec<T> ending = fma(load_some(e + last, n, T(0)), by, base); // before its rows are changed
+    for (std::int64_t i = 0; i < last; i += LANES)
+        fma(Vec<T>::load(e + i), by, base).store(e + i);
+    store_some(ending, e + last, n);
 }
 template <class T> TIERRANK_INLINE void slopes(T *e, std::int64_t n, T inverse, T floor, int threads) {
     if (n <= LONG_LIST) return slopes(e, n, inverse, floor);
@@ -91,7 +93,8 @@ template <class T> void cross_entropy_of_list(const CrossEntropies<T> &given, st
         return;
     }
     RowSums sums = row_sums(p.scores + start, n, top, gradient, threads);
-    if (!(sums.worth >= 1.0)) sums = row_sums_in_double(p.scores + start, n, top, gradient);
+    if (!(sums.distance > NOTHING)) // floats near ±1e38 are further apart than a float holds
+        sums.distance = sum_of(n, [&](std::int64_t k) { return double(p.scores[start + k]) - double(top); });
     double value = -std::log(sums.worth);
     if (floor != 0.0) value += floor * sums.distance;
     if (gradient) slopes(gradient, n, T(1.0 / sums.worth), T(floor), threads);
@@ -99,10 +102,11 @@ template <class T> void cross_entropy_of_list(const CrossEntropies<T> &given, st
         const double more = given.shares[j] - floor;
         if (more == 0.0) continue;
         const T step = T(more);
-        const std::int64_t *rows = p.order + p.tier_offsets[j], size = p.tier_size(j);
-        value += more * distances(p.scores, rows, size, top);
-        if (gradient)
-            for (std::int64_t k = 0; k < size; ++k) p.gradient[rows[k]] += step;
+        const std::int64_t *rows = p.order + p.tier_offsets[j];
+        value += more * sum_of(p.tier_size(j), [&](std::int64_t k) {
+            if (gradient) p.gradient[rows[k]] += step;
+            return double(p.scores[rows[k]]) - double(top);
+        });
     }
     p.log_prob[i] = value;
 }

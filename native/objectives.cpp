@@ -1,4 +1,5 @@
-// Objectives that need no integral, for Python: tierrank.losses calls this.
+// Objectives that need no integral, for Python: tierrank.losses calls this. Each function says whether all
+// scores were finite.
 #include <nanobind/stl/string.h>
 
 #include <string>
@@ -26,22 +27,29 @@ Lists<T> lists_with_results(const Layout &layout, const In<T> &scores, const Out
     return lists;
 }
 
+bool any_nan(const Out<double> &values) {
+    bool found = false;
+    for (std::size_t i = 0; i < values.shape(0); ++i) found |= values.data()[i] != values.data()[i];
+    return found;
+}
+
 template <class T>
-void staged_log_prob(const std::string &choice, const Layout &layout, const In<T> &scores,
+bool staged_log_prob(const std::string &choice, const Layout &layout, const In<T> &scores,
                      const In<double> &bottom, int threads, const Out<double> &log_prob,
                      const Out<T> &gradient, const Out<double> &bottom_gradient) {
     StagedLists<T> staged{choice_of(choice), lists_with_results(layout, scores, log_prob, gradient)};
     staged.lists.bottom = optional(bottom, layout.lists(), "one bottom a list, or none");
     staged.lists.bottom_gradient =
         optional(bottom_gradient, layout.lists(), "one slope a list, or none");
-    require(!staged.lists.gradient || !layout.lists() || staged.lists.bottom_gradient,
+    require(!staged.lists.gradient || !staged.lists.bottom || staged.lists.bottom_gradient,
             "gradients in scores and bottom go together");
     nb::gil_scoped_release release;
     kernels().of<T>().staged_log_prob(staged, threads);
+    return !any_nan(log_prob);
 }
 
 template <class T>
-void cross_entropy(const Layout &layout, const In<T> &scores, const In<double> &shares,
+bool cross_entropy(const Layout &layout, const In<T> &scores, const In<double> &shares,
                    const In<double> &floor, int threads, const Out<double> &log_prob,
                    const Out<T> &gradient) {
     require(std::int64_t(shares.shape(0)) == layout.tiers(), "one share an upper tier");
@@ -50,6 +58,7 @@ void cross_entropy(const Layout &layout, const In<T> &scores, const In<double> &
                                   floor.data()};
     nb::gil_scoped_release release;
     kernels().of<T>().cross_entropy(given, threads);
+    return !any_nan(log_prob);
 }
 
 // Arrays are taken as they are, never converted: what fills a copy would be lost.

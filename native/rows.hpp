@@ -25,23 +25,25 @@ template <class T> TIERRANK_INLINE void store_some(Vec<T> v, T *to, std::int64_t
     for (int k = 0; k < count; ++k) to[k] = v[k];
 }
 
+// Calls work(i) for the vectors that begin at rows i = 0, 8, …; the last one ends with the list, and may
+// have rows in common with the one before. Only a list of less than eight has a vector that is not full.
+template <class F> TIERRANK_INLINE void each_vector(std::int64_t n, F work) {
+    std::int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) work(i);
+    if (i < n) work(std::max<std::int64_t>(n - LANES, 0));
+}
+
 // the largest score; NaN if one is not finite
 template <class T> TIERRANK_INLINE T largest_score(const T *w, std::int64_t n) {
     using V = Vec<T>;
     V most(w[0]), doubt(T(0));
-    for (std::int64_t i = 0; i < n; i += LANES) {
-        const V x = load_some(w + i, n - i, w[0]);
+    each_vector(n, [&](std::int64_t i) {
+        const V x = load_some(w + i, n, w[0]);
         most = max(most, x);
         doubt += x - x; // NaN from then on
-    }
+    });
     const T nan_or_0 = sum(doubt);
     return nan_or_0 == T(0) ? largest(most) : std::numeric_limits<T>::quiet_NaN();
-}
-
-template <class T> TIERRANK_INLINE T smallest_score(const T *w, std::int64_t n) {
-    Vec<T> least(w[0]);
-    for (std::int64_t i = 0; i < n; i += LANES) least = min(least, load_some(w + i, n - i, w[0]));
-    return -largest(-least);
 }
 
 // e^(w − top). In float, the digits that the difference loses are brought back to first order.
@@ -52,8 +54,9 @@ TIERRANK_INLINE Vec<float> relative(Vec<float> w, Vec<float> top) {
     return fma(e, lost, e);
 }
 template <class T> TIERRANK_INLINE void exponentials(const T *w, std::int64_t n, T top, T *e) {
-    for (std::int64_t i = 0; i < n; i += LANES)
-        store_some(relative(load_some(w + i, n - i, top), Vec<T>(top)), e + i, n - i);
+    each_vector(n, [&](std::int64_t i) {
+        store_some(relative(load_some(w + i, n, top), Vec<T>(top)), e + i, n);
+    });
 }
 // In blocks: ten thousand equal numbers, added one by one, would all be rounded the same way.
 template <class T> TIERRANK_INLINE double total(const T *e, std::int64_t n) {
@@ -66,22 +69,20 @@ template <class T> TIERRANK_INLINE double total(const T *e, std::int64_t n) {
     }
     return sum(all);
 }
-// Σ (w − top) over the rows that are named
-template <class T>
-TIERRANK_INLINE double distances(const T *w, const std::int64_t *rows, std::int64_t n, T top) {
-    const Vec<double> from = double(top);
-    Vec<double> all(0.0);
+// Σ f(0) + … + f(n − 1) of single numbers, in blocks; four sums side by side, so that none waits for
+// the one before.
+template <class F> TIERRANK_INLINE double sum_of(std::int64_t n, F f) {
+    double all = 0.0;
     for (std::int64_t start = 0; start < n; start += BLOCK) {
-        Vec<double> part(0.0);
-        for (std::int64_t i = start; i < std::min(start + BLOCK, n); i += LANES) {
-            Vec<T> x(top);
-            for (std::int64_t k = 0; k < std::min<std::int64_t>(LANES, n - i); ++k)
-                x.set(int(k), w[rows[i + k]]);
-            part += wide(x) - from;
-        }
-        all += part;
+        const std::int64_t end = std::min(start + BLOCK, n);
+        double part[4] = {};
+        std::int64_t k = start;
+        for (; k + 4 <= end; k += 4)
+            for (int lane = 0; lane < 4; ++lane) part[lane] += f(k + lane);
+        for (; k < end; ++k) part[0] += f(k);
+        all += (part[0] + part[1]) + (part[2] + part[3]);
     }
-    return sum(all);
+    return all;
 }
 template <class T> TIERRANK_INLINE void multiply(T *e, std::int64_t n, T factor) {
     for (std::int64_t i = 0; i < n; i += LANES)

@@ -77,9 +77,10 @@ template <class T> class StageWorker {
 
   private:
     static constexpr std::int64_t LAST = -1; // the tier that the layout leaves out
+    static constexpr double LEAST = 1.8e-35; // e^−RANGE: what one unit holds is worth no less
 
     T *e = nullptr;                           // e^(w − top) by row, 0 in upper tiers
-    std::vector<T> worth, score, scratch;     // of the upper tiers, in the layout's order
+    std::vector<T> worth, scratch;            // the same of the upper tiers, in the layout's order
     std::vector<double> tier_worth, tier_sum; // [upper tiers of the list] Σ e^(w − top) and Σ (w − top)
     double last = 0.0, bottom = 0.0;          // worth of the last tier, and the bottom's part of it
 
@@ -121,23 +122,23 @@ template <class T> class StageWorker {
         if (!p.gradient) scratch.resize(n);
         e = p.gradient ? p.gradient : scratch.data() - start;
         exponentials(p.scores + start, n, top, e + start, threads);
-        worth.resize(upper), score.resize(upper), tier_worth.resize(tiers), tier_sum.resize(tiers);
-        for (std::int64_t k = 0; k < upper; ++k) {
-            const std::int64_t row = p.order[from + k];
-            worth[k] = e[row], score[k] = p.scores[row];
-            e[row] = T(0);
-        }
+        worth.resize(upper), tier_worth.resize(tiers), tier_sum.resize(tiers);
+        bool held = true;
         for (std::int64_t j = 0; j < tiers; ++j) {
-            const std::int64_t at = p.tier_offsets[first + j] - from, size = p.tier_size(first + j);
-            tier_worth[j] = total(worth.data() + at, size);
-            tier_sum[j] = distances(p.scores, p.order + from + at, size, top);
+            const std::int64_t *rows = p.order + p.tier_offsets[first + j], size = p.tier_size(first + j);
+            T *own = worth.data() + (p.tier_offsets[first + j] - from);
+            tier_sum[j] = sum_of(size, [&](std::int64_t k) {
+                const T x = std::exchange(e[rows[k]], T(0));
+                held &= x >= T(LEAST);
+                own[k] = x;
+                return double(p.scores[rows[k]]) - double(top);
+            });
+            tier_worth[j] = sum_of(size, [&](std::int64_t k) { return double(own[k]); });
         }
-        const T lowest = upper ? smallest_score(score.data(), upper) : top;
         const double drop = p.bottom ? p.bottom[i] - double(top) : NOTHING;
         bottom = drop == NOTHING ? 0.0 : exp1(drop);
         last = total(e + start, n, threads) + bottom;
-        return double(top) - double(lowest) <= RANGE && drop <= RANGE &&
-               (!any_last(p, i) || last >= 1.8e-35); // e^−RANGE
+        return held && drop <= RANGE && (!any_last(p, i) || last >= LEAST);
     }
 
     void in_one_unit(const StagedLists<T> &staged, std::int64_t i, int threads) {
@@ -169,7 +170,7 @@ template <class T> class StageWorker {
         }
         p.log_prob[i] = value;
         if (!p.gradient) return;
-        p.bottom_gradient[i] = -owed_by_last * bottom;
+        if (p.bottom_gradient) p.bottom_gradient[i] = -owed_by_last * bottom;
         multiply(e + p.row_offsets[i], p.rows(i), T(-owed_by_last), threads);
         for (const Stage<double> &stage : stages) {
             if (stage.tier == LAST) continue;

@@ -76,9 +76,12 @@ def staged_log_prob(
     threads: int,
     log_prob: Float64,  # [lists]; NaN where a score is not finite
     gradient: Floats,  # [rows], or empty
-    bottom_gradient: Float64,  # [lists], or empty
-) -> None:
-    """Tiers chosen one after the other: "breslow", "efron", "subset" or "subset, backward"."""
+    bottom_gradient: Float64,  # [lists], if there are a gradient and a bottom
+) -> bool:
+    """Tiers chosen one after the other: "breslow", "efron", "subset" or "subset, backward".
+
+    Says whether all scores are finite.
+    """
 
 def cross_entropy(
     layout: Layout,
@@ -88,8 +91,8 @@ def cross_entropy(
     threads: int,
     log_prob: Float64,  # [lists] Σ share · log softmax; NaN where a score is not finite
     gradient: Floats,  # [rows], or empty
-) -> None:
-    """Shares of a list's items against the softmax of their scores."""
+) -> bool:
+    """Shares of a list's items against the softmax of their scores. Says whether all are finite."""
 
 def scale_lists(row_offsets: Int64, rows: Floats, by_list: Floats, out: Floats) -> None:
     """Every row times the number of its list."""

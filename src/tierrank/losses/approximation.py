@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tierrank.losses.one_pass import Results, fill_stages, in_one_pass
+from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
 from tierrank.plackett_luce.flat import FlatLists
@@ -33,7 +33,7 @@ def pl_lower_bound(
     survival analysis this is Breslow's approximation. Parameters as in `pl_partition`.
     """
     given = Scores(scores)
-    return finish(given, -_approximate(given.values, tiers, efron=False), weights, reduction)
+    return finish(given, _approximate(given.values, tiers, efron=False), weights, reduction)
 
 
 @objective("pl-efron", "likelihood", "Efron, 1977")
@@ -48,15 +48,16 @@ def pl_efron(
     Parameters as in `pl_partition`.
     """
     given = Scores(scores)
-    return finish(given, -_approximate(given.values, tiers, efron=True), weights, reduction)
+    return finish(given, _approximate(given.values, tiers, efron=True), weights, reduction)
 
 
 def _approximate(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:
-    """[lists] by the native core, or by the formula."""
+    """[lists] losses, by the native core or by minus the formula."""
 
-    def kernel(lists: FlatLists, results: Results) -> None:
-        fill_stages("efron" if efron else "breslow", lists, results)
-        results.value[:] += tiers.kept("log orders", lambda: _log_orders(tiers)).numpy()
+    def kernel(lists: FlatLists, arrays: Pass) -> bool:
+        finite = fill_stages("efron" if efron else "breslow", lists, arrays)
+        arrays.value[:] += tiers.kept("log orders", lambda: _log_orders(tiers).numpy())
+        return finite
 
     return in_one_pass(values, tiers, kernel, partial(_formula, tiers=tiers, efron=efron))
 

@@ -11,7 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tierrank.losses.one_pass import Results, fill_cross_entropies, in_one_pass, shares_a_rest
+from tierrank.losses.one_pass import (
+    Array,
+    Pass,
+    fill_cross_entropies,
+    in_one_pass,
+    shares_a_rest,
+)
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
 from tierrank.plackett_luce.flat import FlatLists
@@ -77,14 +83,14 @@ def _cross_entropy(values: Tensor, tiers: Tiers, above_0: bool) -> Tensor:
     def formula(values: Tensor) -> Tensor:
         return _GradedLists(values, tiers).cross_entropy(*_exponential_grades(tiers, above_0))
 
-    def kernel(lists: FlatLists, results: Results) -> None:
+    def kernel(lists: FlatLists, arrays: Pass) -> bool:
         key = "exponential grades", above_0, lists.own
         shares = tiers.kept(key, lambda: _shares(tiers, above_0, lists.own))
-        fill_cross_entropies(*shares, lists, results)
+        return fill_cross_entropies(*shares, lists, arrays)
 
     if shares_a_rest(values, tiers):
         return formula(values)
-    return -in_one_pass(values, tiers, kernel, lambda values: -formula(values))
+    return in_one_pass(values, tiers, kernel, lambda values: -formula(values))
 
 
 def _exponential_grades(tiers: Tiers, above_0: bool) -> tuple[Tensor, Tensor]:
@@ -103,7 +109,7 @@ def _exponential_grades(tiers: Tiers, above_0: bool) -> tuple[Tensor, Tensor]:
     return worth, rest_worth
 
 
-def _shares(tiers: Tiers, above_0: bool, own: bool) -> tuple[Tensor, Tensor]:
+def _shares(tiers: Tiers, above_0: bool, own: bool) -> tuple[Array, Array]:
     """The same divided by a list's sum: [upper tiers], and [lists] of an item of the last tier."""
     worth, rest_worth = _exponential_grades(tiers, above_0)
     number = tiers.list_offsets.diff()
@@ -114,7 +120,7 @@ def _shares(tiers: Tiers, above_0: bool, own: bool) -> tuple[Tensor, Tensor]:
     last = torch.cat([shares.new_zeros(1), shares])[tiers.list_offsets[1:]]  # of the written tiers
     left_out = number > tiers.layout(own).list_offsets.diff()
     floor = torch.where(left_out, last, rest_worth / total)
-    return upper_tier_weights(shares, tiers, own), floor
+    return upper_tier_weights(shares, tiers, own).numpy(), floor.numpy()
 
 
 class _GradedLists(ScoredLists):

@@ -17,27 +17,33 @@ from torch.autograd.forward_ad import unpack_dual
 
 from tierrank import _native
 from tierrank.plackett_luce.flat import FlatLists
-from tierrank.plackett_luce.kernels import compiled_for, kernel_for
+from tierrank.plackett_luce.kernels import compiled_for
 from tierrank.plackett_luce.kernels.native import checked_layout
 from tierrank.tiers import Tiers
 
-
-class Results(NamedTuple):
-    """What a kernel fills; gradients are empty where none are asked for."""
-
-    value: npt.NDArray[np.float64]  # [lists]; NaN where a score is not finite
-    gradient: npt.NDArray[Any]  # [rows]
-    bottom_gradient: npt.NDArray[np.float64]  # [lists]
+Array = npt.NDArray[Any]
 
 
-Kernel = Callable[[FlatLists, Results], None]
+class Pass(NamedTuple):
+    """What a kernel takes, and what it fills; gradients are empty where none are asked for."""
+
+    scores: Array  # [rows]
+    value: Array  # [lists], in float64
+    gradient: Array  # [rows], in the scores' float
+    bottom_gradient: Array  # [lists], in float64; empty if nothing stands below the rows
+
+
+Kernel = Callable[[FlatLists, Pass], bool]  # says whether all scores are finite
 Formula = Callable[[Tensor], Tensor]
 
 
 def in_one_pass(values: Tensor, tiers: Tiers, kernel: Kernel, formula: Formula) -> Tensor:
-    """[lists] `formula(values)`, in the scores' own float; by the kernel where that can compute."""
+    """[lists] losses, in the scores' own float: minus what kernel and formula give.
+
+    The kernel computes where it can, and the formula elsewhere.
+    """
     if not _native_computes(values):
-        return formula(values).to(values.dtype)
+        return -formula(values).to(values.dtype)
     if torch.is_grad_enabled() and values.requires_grad:
         return _OnePass.apply(values, tiers, kernel, formula)  # type: ignore[no-any-return, no-untyped-call]
     return _compute(values, tiers, kernel, formula, with_gradient=False)[0]
@@ -46,29 +52,33 @@ def in_one_pass(values: Tensor, tiers: Tiers, kernel: Kernel, formula: Formula) 
 def fill_stages(
     choice: Literal["breslow", "efron", "subset", "subset, backward"],
     lists: FlatLists,
-    results: Results,
-) -> None:
+    arrays: Pass,
+) -> bool:
     """Log-probabilities of tiers that are chosen one after the other (`native/stages.hpp`).
 
     Without their terms in which no score appears.
     """
-    _native.staged_log_prob(
-        choice, checked_layout(lists.layout), lists.rows.contiguous().numpy(), lists.bottom.numpy(),
-        torch.get_num_threads(), *results,
-    )  # fmt: skip
+    scores, *results = arrays
+    bottom = _NOTHING if lists.rest is None else lists.bottom.numpy()
+    threads = torch.get_num_threads()
+    layout = checked_layout(lists.layout)
+    return _native.staged_log_prob(choice, layout, scores, bottom, threads, *results)
 
 
-def fill_cross_entropies(shares: Tensor, floor: Tensor, lists: FlatLists, results: Results) -> None:
+def fill_cross_entropies(shares: Array, floor: Array, lists: FlatLists, arrays: Pass) -> bool:
     """Σ_j p_j log softmax(w)_j: p is `shares` [upper tiers], and `floor` [lists] in last tiers."""
-    _native.cross_entropy(
-        checked_layout(lists.layout), lists.rows.contiguous().numpy(), shares.numpy(),
-        floor.numpy(), torch.get_num_threads(), results.value, results.gradient,
-    )  # fmt: skip
+    scores, *results, _ = arrays
+    threads = torch.get_num_threads()
+    layout = checked_layout(lists.layout)
+    return _native.cross_entropy(layout, scores, shares, floor, threads, *results)
 
 
 def shares_a_rest(values: Tensor, tiers: Tiers) -> bool:
     """Whether lists share their scores and leave part of the catalogue unwritten."""
     return tiers.rest and len(tiers) > 1 and values.dim() == 1
+
+
+_NOTHING = np.empty(0)
 
 
 def _native_computes(values: Tensor) -> bool:
@@ -81,46 +91,46 @@ def _native_computes(values: Tensor) -> bool:
 
 def _compute(
     values: Tensor, tiers: Tiers, kernel: Kernel, formula: Formula, with_gradient: bool
-) -> tuple[Tensor, FlatLists, Tensor, Tensor]:
+) -> tuple[Tensor, FlatLists, Pass]:
     lists = FlatLists(values.detach(), tiers)
-    rows, number = (len(lists.rows), len(tiers)) if with_gradient else (0, 0)
-    value = torch.empty(len(tiers), dtype=torch.float64)
-    gradient = torch.empty(rows, dtype=values.dtype)
-    bottom_gradient = torch.empty(number, dtype=torch.float64)
-    kernel(lists, Results(value.numpy(), gradient.numpy(), bottom_gradient.numpy()))
-    if value.isnan().any():
+    scores = lists.rows.contiguous().numpy()
+    arrays = Pass(
+        scores,
+        np.empty(len(tiers)),
+        np.empty(len(scores) if with_gradient else 0, scores.dtype),
+        np.empty(len(tiers) if with_gradient and lists.rest is not None else 0),
+    )
+    if not kernel(lists, arrays):
         formula(values)  # refuses the scores, in its own words
-    return value.to(values.dtype), lists, gradient, bottom_gradient
+    return torch.from_numpy(-arrays.value).to(values.dtype), lists, arrays
 
 
 class _OnePass(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, tiers: Tiers, kernel: Kernel, formula: Formula) -> Tensor:
-        computed = _compute(values, tiers, kernel, formula, with_gradient=True)
-        value, ctx.lists, ctx.gradient, ctx.bottom_gradient = computed
+        loss, ctx.lists, ctx.arrays = _compute(values, tiers, kernel, formula, with_gradient=True)
         ctx.save_for_backward(values)
         ctx.formula = formula
-        return value
+        return loss
 
     @staticmethod
-    def backward(ctx: Any, by_value: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, by_loss: Tensor) -> tuple[Tensor | None, ...]:
         (values,) = ctx.saved_tensors
         if torch.is_grad_enabled():  # a second derivative may be asked for
-            value = ctx.formula(values).to(by_value.dtype)
-            (by_scores,) = torch.autograd.grad(value, values, by_value, create_graph=True)
+            loss = -ctx.formula(values).to(by_loss.dtype)
+            (by_scores,) = torch.autograd.grad(loss, values, by_loss, create_graph=True)
         else:
-            rows = kernel_for(values.device).scale_lists(
-                ctx.gradient, ctx.lists.layout[0], by_value
-            )
-            by_scores = _to_scores(ctx.lists, rows, ctx.bottom_gradient * by_value)
+            by_scores = _to_scores(ctx.lists, ctx.arrays, -by_loss.numpy())
         return by_scores, None, None, None
 
 
-def _to_scores(lists: FlatLists, by_rows: Tensor, by_bottom: Tensor) -> Tensor:
-    """Gradients by rows and by the bottom, taken to where the scores stand."""
-    flat = by_rows
+def _to_scores(lists: FlatLists, arrays: Pass, factor: Array) -> Tensor:
+    """The gradients by rows and by the bottom, times a factor [lists], where the scores stand."""
+    flat = torch.empty_like(lists.rows)
+    _native.scale_lists(lists.layout[0].numpy(), arrays.gradient, factor, flat.numpy())
     if lists.gather is not None:
         flat = flat.new_zeros(lists.values.numel()).index_add_(0, lists.gather, flat)
     if lists.rest is not None:
+        by_bottom = torch.from_numpy(arrays.bottom_gradient * factor)
         flat = flat + lists.rest.spread(by_bottom).to(flat.dtype)
     return flat.view(lists.values.shape)

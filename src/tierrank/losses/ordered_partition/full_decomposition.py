@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tierrank.losses.one_pass import Results, fill_stages, in_one_pass, shares_a_rest
+from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_rest
 from tierrank.losses.ordered_partition.stages import Direction, Stages, has_stages, is_backward
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
@@ -71,10 +71,10 @@ def pmop_fd(
     given = Scores(scores)
     backward = is_backward(direction)
     if has_stages(given.values, tiers):
-        log_prob = _by_stage(Stages(given.values, tiers, direction), constant)
+        losses = -_by_stage(Stages(given.values, tiers, direction), constant)
     else:
-        log_prob = _in_one_pass(given.values, tiers, backward, constant)
-    return finish(given, -log_prob, weights, reduction)
+        losses = _in_one_pass(given.values, tiers, backward, constant)
+    return finish(given, losses, weights, reduction)
 
 
 def _by_stage(stages: Stages, constant: bool) -> Tensor:
@@ -89,22 +89,23 @@ def _by_stage(stages: Stages, constant: bool) -> Tensor:
 
 
 def _in_one_pass(values: Tensor, tiers: Tiers, backward: bool, constant: bool) -> Tensor:
-    """[lists] log-probabilities by the native core, or by the formula."""
+    """[lists] minus log-probabilities, by the native core or by the formula."""
 
     def formula(values: Tensor) -> Tensor:
         log_prob = _log_shares(FlatLists(values, tiers), backward)
         return log_prob - _log_constants(tiers, backward) if constant else log_prob
 
-    def kernel(lists: FlatLists, results: Results) -> None:
-        fill_stages("subset, backward" if backward else "subset", lists, results)
+    def kernel(lists: FlatLists, arrays: Pass) -> bool:
+        finite = fill_stages("subset, backward" if backward else "subset", lists, arrays)
         if constant:
             key = "pmop-fd, backward" if backward else "pmop-fd"
-            results.value[:] -= tiers.kept(key, lambda: _log_constants(tiers, backward)).numpy()
+            arrays.value[:] -= tiers.kept(key, lambda: _log_constants(tiers, backward).numpy())
+        return finite
 
     if not backward:
         return in_one_pass(values, tiers, kernel, formula)
     if shares_a_rest(values, tiers):
-        return formula(values)
+        return -formula(values)
     return in_one_pass(-values, tiers, kernel, lambda negated: formula(-negated))
 
 
