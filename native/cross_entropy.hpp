@@ -3,9 +3,9 @@
 //
 //     Σ_j p_j log q_j = Σ_j p_j (w_j − top) − log Σ_j e^(w_j − top),    ∂/∂w_j = p_j − q_j.
 //
-// All items of a tier have the same share p. The last tier's, `floor`, is taken for all rows first, and
-// what the upper tiers have beyond that is added: so a last tier of a million is never gathered. Shares of
-// a list add up to 1, or all are 0: then there is nothing to compare with, and no loss.
+// p_j ∝ e^{grade of j}, or 0 for grades up to 0 (AttRank); if that is so for all, there is nothing to compare
+// with, and no loss. Items of a tier have the same share p. The last tier's is taken for all rows first, and
+// what upper tiers have beyond it is added: so a last tier of a million is never gathered.
 #pragma once
 
 #include "kernels.hpp"
@@ -13,6 +13,33 @@
 #include "rows.hpp"
 
 namespace tierrank::TIERRANK_SET {
+
+// The shares p of an item: of every upper tier, then of the last one. False if all are 0.
+template <class T>
+TIERRANK_INLINE bool shares_of_list(const CrossEntropies<T> &given, std::int64_t i, std::vector<double> &shares) {
+    const Lists<T> &p = given.lists;
+    const double *grades = given.grades + given.grade_offsets[i];
+    const std::int64_t first = p.list_offsets[i], upper = p.list_offsets[i + 1] - first;
+    const std::int64_t in_last = p.rows(i) - p.upper_rows(i);
+    shares.assign(grades, grades + upper);
+    shares.push_back(given.grade_offsets[i + 1] - given.grade_offsets[i] > upper ? grades[upper] : 0.0);
+    const std::int64_t tiers = upper + (in_last > 0);
+    const double best = *std::max_element(shares.begin(), shares.begin() + tiers);
+    double total = 0.0;
+    for (std::int64_t j = 0; j < tiers; j += LANES) {
+        const auto x = load_some(shares.data() + j, tiers - j, best), e = exp(x - Vec<double>(best));
+        const auto nothing = x <= Vec<double>(given.above_0 ? 0.0 : NOTHING);
+        store_some(select(nothing, Vec<double>(0.0), e), shares.data() + j, tiers - j);
+    }
+    for (std::int64_t j = 0; j < upper; ++j) total += double(p.tier_size(first + j)) * shares[j];
+    if (in_last > 0)
+        total += double(in_last) * shares[upper];
+    else
+        shares[upper] = 0.0;
+    if (total == 0.0) return false;
+    for (double &share : shares) share /= total;
+    return true;
+}
 
 // Σ e^(w − top) and Σ (w − top)
 struct RowSums {
@@ -85,21 +112,20 @@ template <class T> void cross_entropy_of_list(const CrossEntropies<T> &given, st
         p.log_prob[i] = std::numeric_limits<double>::quiet_NaN();
         return;
     }
-    const double floor = given.floor[i];
-    bool any_share = floor != 0.0;
-    for (std::int64_t j = first; j < end; ++j) any_share |= given.shares[j] != 0.0;
-    if (!any_share) {
+    static thread_local std::vector<double> shares;
+    if (!shares_of_list(given, i, shares)) {
         if (gradient) std::fill_n(gradient, n, T(0));
         return;
     }
     RowSums sums = row_sums(p.scores + start, n, top, gradient, threads);
     if (!(sums.distance > NOTHING)) // floats near ±1e38 are further apart than a float holds
         sums.distance = sum_of(n, [&](std::int64_t k) { return double(p.scores[start + k]) - double(top); });
+    const double floor = shares.back();
     double value = -std::log(sums.worth);
     if (floor != 0.0) value += floor * sums.distance;
     if (gradient) slopes(gradient, n, T(1.0 / sums.worth), T(floor), threads);
     for (std::int64_t j = first; j < end; ++j) {
-        const double more = given.shares[j] - floor;
+        const double more = shares[j - first] - floor;
         if (more == 0.0) continue;
         const T step = T(more);
         const std::int64_t *rows = p.order + p.tier_offsets[j];

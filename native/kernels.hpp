@@ -77,10 +77,14 @@ template <class T> struct StagedLists {
     Lists<T> lists; // log_prob: without what does not depend on the scores
 };
 
-// Σ_j p_j log softmax(w)_j over the rows of every list (cross_entropy.hpp).
+// Σ_j p_j log softmax(w)_j over the rows of every list, p by the grades of tiers (cross_entropy.hpp). Grades
+// grade_offsets[i] … grade_offsets[i + 1] − 1 are of the upper tiers of list i, and of its last tier; where
+// that has none, it is 0.
 template <class T> struct CrossEntropies {
     Lists<T> lists;
-    const double *shares, *floor; // p of an item: [upper tiers], and [lists] in the last tier
+    const double *grades;
+    const std::int64_t *grade_offsets;
+    bool above_0; // whether grades up to 0 count for nothing
 };
 
 // Inner products Z_i · Z_j for the entries i, j of a sparse pattern: row i has the columns

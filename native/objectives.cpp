@@ -49,13 +49,19 @@ bool staged_log_prob(const std::string &choice, const Layout &layout, const In<T
 }
 
 template <class T>
-bool cross_entropy(const Layout &layout, const In<T> &scores, const In<double> &shares,
-                   const In<double> &floor, int threads, const Out<double> &log_prob,
-                   const Out<T> &gradient) {
-    require(std::int64_t(shares.shape(0)) == layout.tiers(), "one share an upper tier");
-    require(std::int64_t(floor.shape(0)) == layout.lists(), "one floor a list");
-    const CrossEntropies<T> given{lists_with_results(layout, scores, log_prob, gradient), shares.data(),
-                                  floor.data()};
+bool cross_entropy(const Layout &layout, const In<T> &scores, const In<double> &grades,
+                   const Offsets &grade_offsets, bool above_0, int threads,
+                   const Out<double> &log_prob, const Out<T> &gradient) {
+    require(grade_offsets.shape(0) == layout.list_offsets.shape(0),
+            "grade_offsets need one number more than there are lists");
+    check_offsets(grade_offsets, std::int64_t(grades.shape(0)),
+                  "grade_offsets must rise from 0 to the number of grades");
+    const std::int64_t *at = grade_offsets.data(), *tiers = layout.list_offsets.data();
+    bool enough = true;
+    for (std::int64_t i = 0; i < layout.lists(); ++i) enough &= at[i + 1] - at[i] >= tiers[i + 1] - tiers[i];
+    require(enough, "one grade an upper tier");
+    const CrossEntropies<T> given{lists_with_results(layout, scores, log_prob, gradient), grades.data(),
+                                  at, above_0};
     nb::gil_scoped_release release;
     kernels().of<T>().cross_entropy(given, threads);
     return !any_nan(log_prob);
@@ -67,8 +73,8 @@ template <class T> void bind_for(nb::module_ &m) {
           "bottom"_a.noconvert(), "threads"_a, "log_prob"_a.noconvert(), "gradient"_a.noconvert(),
           "bottom_gradient"_a.noconvert());
     m.def("cross_entropy", &cross_entropy<T>, "layout"_a, "scores"_a.noconvert(),
-          "shares"_a.noconvert(), "floor"_a.noconvert(), "threads"_a, "log_prob"_a.noconvert(),
-          "gradient"_a.noconvert());
+          "grades"_a.noconvert(), "grade_offsets"_a.noconvert(), "above_0"_a, "threads"_a,
+          "log_prob"_a.noconvert(), "gradient"_a.noconvert());
 }
 
 } // namespace

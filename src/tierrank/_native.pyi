@@ -86,13 +86,14 @@ def staged_log_prob(
 def cross_entropy(
     layout: Layout,
     scores: Floats,  # [rows]
-    shares: Float64,  # [upper tiers] what the softmax of an item is compared with
-    floor: Float64,  # [lists] the same in the last tier
+    grades: Float64,  # by list, of its upper tiers, and of its last one (or 0)
+    grade_offsets: Int64,  # [lists + 1]
+    above_0: bool,  # whether grades up to 0 count for nothing
     threads: int,
-    log_prob: Float64,  # [lists] Σ share · log softmax; NaN where a score is not finite
+    log_prob: Float64,  # [lists] Σ p log softmax, p ∝ e^grade; NaN where a score is not finite
     gradient: Floats,  # [rows], or empty
 ) -> bool:
-    """Shares of a list's items against the softmax of their scores. Says whether all are finite."""
+    """Softmax of grades against that of scores. Says whether all scores are finite."""
 
 def scale_lists(row_offsets: Int64, rows: Floats, by_list: Floats, out: Floats) -> None:
     """Every row times the number of its list."""

@@ -22,8 +22,9 @@ STAGES = {
 }
 ENTROPIES = {
     "scores": np.zeros(5),
-    "shares": np.array([0.5, 1.0]),
-    "floor": np.array([0.25, 0.0]),
+    "grades": np.log([2.0, 1.0, 4.0]),  # the second list's last tier has none: 0
+    "grade_offsets": np.array([0, 2, 3]),
+    "above_0": False,
     "threads": 1,
     "log_prob": np.empty(2),
     "gradient": np.empty(5),
@@ -37,7 +38,7 @@ def test_one_item_over_the_others_by_hand():
     assert _native.cross_entropy(layout=layout(), **ENTROPIES)
     np.testing.assert_allclose(ENTROPIES["log_prob"], -np.log([3, 2]))
     np.testing.assert_allclose(
-        ENTROPIES["gradient"], [1 / 4 - 1 / 3, 1 / 2 - 1 / 3, 1 / 4 - 1 / 3, 1 / 2, -1 / 2]
+        ENTROPIES["gradient"], [1 / 4 - 1 / 3, 1 / 2 - 1 / 3, 1 / 4 - 1 / 3, 0.3, -0.3], rtol=1e-13
     )
 
 
@@ -70,8 +71,10 @@ def test_stages_of_another_shape_are_refused(changes, message):
     ("changes", "message"),
     [
         ({"scores": np.zeros(6)}, "one score a row"),
-        ({"shares": np.zeros(3)}, "one share an upper tier"),
-        ({"floor": np.zeros(1)}, "one floor a list"),
+        ({"grades": np.zeros(4)}, "grade_offsets must rise from 0 to the number of grades"),
+        ({"grade_offsets": np.array([0, 3])}, "one number more than there are lists"),
+        ({"grade_offsets": np.array([0, 4, 3])}, "grade_offsets must rise"),
+        ({"grade_offsets": np.array([0, 0, 3])}, "one grade an upper tier"),
         ({"log_prob": np.empty(3)}, "one value a list"),
         ({"gradient": np.empty(1)}, "one slope a row"),
     ],

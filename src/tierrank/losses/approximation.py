@@ -9,17 +9,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass
+from tierrank.losses.one_pass import Array, Pass, fill_stages, in_one_pass
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.plackett_luce.kernels.ragged import TierSums
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import range_numbers, ranges, repeat
 
 
 @objective("pl-lb", "likelihood", "Hino et al., 2010")
@@ -56,19 +56,19 @@ def _approximate(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:
 
     def kernel(lists: FlatLists, arrays: Pass) -> bool:
         finite = fill_stages("efron" if efron else "breslow", lists, arrays)
-        arrays.value[:] += tiers.kept("log orders", lambda: _log_orders(tiers).numpy())
+        arrays.value[:] += tiers.kept("log orders", lambda: _log_orders(tiers))
         return finite
 
     return in_one_pass(values, tiers, kernel, partial(_formula, tiers=tiers, efron=efron))
 
 
-def _log_orders(tiers: Tiers) -> Tensor:
+def _log_orders(tiers: Tiers) -> Array:
     """[lists] Σ_m log n_m! over the tiers with something below them."""
-    number = tiers.list_offsets.diff()
-    above = ranges(torch.zeros_like(number), number)
-    orders = torch.lgamma(tiers.tier_sizes.to(torch.float64) + 1)
-    orders = torch.where(above < repeat(tiers.n_tiers - 1, number), orders, 0.0)
-    return orders.new_zeros(len(tiers)).index_add(0, range_numbers(number), orders)
+    orders = torch.lgamma(tiers.tier_sizes.to(torch.float64) + 1).numpy()
+    number = tiers.list_offsets.diff().numpy()
+    nothing_below = (tiers.lengths == tiers.full_lengths).numpy() & (number > 0)
+    orders[tiers.list_offsets.numpy()[1:][nothing_below] - 1] = 0.0
+    return np.bincount(np.repeat(np.arange(len(tiers)), number), orders, minlength=len(tiers))
 
 
 def _formula(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:

@@ -6,25 +6,22 @@ tiers below it (`Tiers.grades`).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from tierrank.losses.one_pass import (
-    Array,
-    Pass,
     fill_cross_entropies,
     in_one_pass,
     shares_a_rest,
 )
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
-from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups, Pair
 from tierrank.plackett_luce.scored import ScoredLists
-from tierrank.plackett_luce.tier_weights import upper_tier_weights
 from tierrank.tiers import Tiers
 from tierrank.tiers.ragged import range_numbers, repeat
 
@@ -83,13 +80,9 @@ def _cross_entropy(values: Tensor, tiers: Tiers, above_0: bool) -> Tensor:
     def formula(values: Tensor) -> Tensor:
         return _GradedLists(values, tiers).cross_entropy(*_exponential_grades(tiers, above_0))
 
-    def kernel(lists: FlatLists, arrays: Pass) -> bool:
-        key = "exponential grades", above_0, lists.own
-        shares = tiers.kept(key, lambda: _shares(tiers, above_0, lists.own))
-        return fill_cross_entropies(*shares, lists, arrays)
-
     if shares_a_rest(values, tiers):
         return formula(values)
+    kernel = partial(fill_cross_entropies, above_0)
     return in_one_pass(values, tiers, kernel, lambda values: -formula(values))
 
 
@@ -107,20 +100,6 @@ def _exponential_grades(tiers: Tiers, above_0: bool) -> tuple[Tensor, Tensor]:
     if above_0:
         return torch.where(grades > 0, worth, 0.0), torch.zeros_like(rest_worth)
     return worth, rest_worth
-
-
-def _shares(tiers: Tiers, above_0: bool, own: bool) -> tuple[Array, Array]:
-    """The same divided by a list's sum: [upper tiers], and [lists] of an item of the last tier."""
-    worth, rest_worth = _exponential_grades(tiers, above_0)
-    number = tiers.list_offsets.diff()
-    total = rest_worth * (tiers.full_lengths - tiers.lengths)
-    total = total.index_add(0, range_numbers(number), worth * tiers.tier_sizes)
-    total = torch.where(total > 0, total, 1.0)
-    shares = worth / repeat(total, number)
-    last = torch.cat([shares.new_zeros(1), shares])[tiers.list_offsets[1:]]  # of the written tiers
-    left_out = number > tiers.layout(own).list_offsets.diff()
-    floor = torch.where(left_out, last, rest_worth / total)
-    return upper_tier_weights(shares, tiers, own).numpy(), floor.numpy()
 
 
 class _GradedLists(ScoredLists):

@@ -65,12 +65,15 @@ def fill_stages(
     return _native.staged_log_prob(choice, layout, scores, bottom, threads, *results)
 
 
-def fill_cross_entropies(shares: Array, floor: Array, lists: FlatLists, arrays: Pass) -> bool:
-    """Σ_j p_j log softmax(w)_j: p is `shares` [upper tiers], and `floor` [lists] in last tiers."""
+def fill_cross_entropies(above_0: bool, lists: FlatLists, arrays: Pass) -> bool:
+    """Σ_j p_j log softmax(w)_j with p ∝ e^grade, or 0 for grades that are not `above_0`."""
     scores, *results, _ = arrays
+    tiers = lists.tiers
+    grades = tiers.kept("grades", lambda: tiers.grades.contiguous().numpy())
+    of_lists = tiers.list_offsets.contiguous().numpy()
     threads = torch.get_num_threads()
     layout = checked_layout(lists.layout)
-    return _native.cross_entropy(layout, scores, shares, floor, threads, *results)
+    return _native.cross_entropy(layout, scores, grades, of_lists, above_0, threads, *results)
 
 
 def shares_a_rest(values: Tensor, tiers: Tiers) -> bool:
