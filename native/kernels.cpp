@@ -1,16 +1,19 @@
 // Compiled once for every set of instructions, into a namespace of its own.
 #include "kernels.hpp"
 
+#include "cross_entropy.hpp"
 #include "hessian.hpp"
 #include "lists.hpp"
 #include "pairs.hpp"
 #include "products.hpp"
+#include "stages.hpp"
 #include "tied_lists.hpp"
 
 namespace tierrank::TIERRANK_SET {
 
 template <class T>
-constexpr KernelsFor<T> made{&log_prob<T>, &hessian_product<T>, &inner_products<T>, &pair_sums<T>,
+constexpr KernelsFor<T> made{&log_prob<T>,       &hessian_product<T>, &staged_log_prob<T>,
+                             &cross_entropy<T>,  &inner_products<T>,  &pair_sums<T>,
                              &block_pair_sums<T>};
 
 #define TIERRANK_NAME_OF(set) #set

@@ -71,6 +71,30 @@ template <class T> struct HessianProducts {
     double *out, *bottom_out;             // [rows] and [lists]; bottom_out may be null
 };
 
+// Lists whose tiers are chosen one after the other, by sums of worths (stages.hpp).
+enum class Choice {
+    breslow,         // PL-LB
+    efron,           // PL-Efron
+    subset,          // PMOP-FD
+    subset_backward, // the same, worst tier first
+};
+template <class T> struct StagedLists {
+    Choice choice;
+    Lists<T> lists;
+    double *value; // [lists] log-probabilities, without what does not depend on the scores
+};
+
+// Σ_j p_j log softmax(w)_j over the rows of every list, p by the grades of tiers (cross_entropy.hpp). Grades
+// grade_offsets[i] … grade_offsets[i + 1] − 1 are of the upper tiers of list i, and of its last tier; where
+// that has none, it is 0.
+template <class T> struct CrossEntropies {
+    Lists<T> lists;
+    const double *grades;
+    const std::int64_t *grade_offsets;
+    bool above_0;  // whether grades up to 0 count for nothing
+    double *value; // [lists]
+};
+
 // Inner products Z_i · Z_j for the entries i, j of a sparse pattern: row i has the columns
 // columns[starts[i]] … columns[starts[i + 1] − 1].
 template <class T> struct Products {
@@ -131,6 +155,8 @@ struct TiedTerms {
 template <class T> struct KernelsFor {
     void (*log_prob)(const Lists<T> &, int threads);
     void (*hessian_product)(const HessianProducts<T> &, int threads);
+    void (*staged_log_prob)(const StagedLists<T> &, int threads);
+    void (*cross_entropy)(const CrossEntropies<T> &, int threads);
     void (*inner_products)(const Products<T> &, int threads);
     void (*pair_sums)(const Pairs<T> &, int threads);
     void (*block_pair_sums)(const BlockPairs<T> &, int threads);

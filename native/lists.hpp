@@ -16,75 +16,11 @@
 #include "integral.hpp"
 #include "kernels.hpp"
 #include "log_sums.hpp"
-#include "threads.hpp"
+#include "rows.hpp"
 
 namespace tierrank::TIERRANK_SET {
 
-constexpr double RANGE = 80.0;
-
 constexpr std::int64_t CHUNK = 4096; // rows that are worked on together
-
-// Passes over the rows of a list ------------------------------------------------------------------
-
-template <class T> TIERRANK_INLINE Vec<T> load_some(const T *from, std::int64_t count, T fill) {
-    if (count >= LANES) return Vec<T>::load(from);
-    Vec<T> v(fill);
-    for (int k = 0; k < count; ++k) v.set(k, from[k]);
-    return v;
-}
-template <class T> TIERRANK_INLINE void store_some(Vec<T> v, T *to, std::int64_t count) {
-    if (count >= LANES) return v.store(to);
-    for (int k = 0; k < count; ++k) to[k] = v[k];
-}
-
-// the largest score; NaN if one is not finite
-template <class T> TIERRANK_INLINE T largest_score(const T *w, std::int64_t n) {
-    using V = Vec<T>;
-    V most(w[0]), doubt(T(0));
-    for (std::int64_t i = 0; i < n; i += LANES) {
-        const V x = load_some(w + i, n - i, w[0]);
-        most = max(most, x);
-        doubt += x - x; // NaN from then on
-    }
-    const T nan_or_0 = sum(doubt);
-    return nan_or_0 == T(0) ? largest(most) : std::numeric_limits<T>::quiet_NaN();
-}
-
-// e^(w − top). In float, the digits that the difference loses are brought back to first order.
-TIERRANK_INLINE Vec<double> relative(Vec<double> w, Vec<double> top) { return exp(w - top); }
-TIERRANK_INLINE Vec<float> relative(Vec<float> w, Vec<float> top) {
-    const Vec<float> t = w - top, back = t - w;
-    const Vec<float> lost = (w - (t - back)) - (back + top), e = exp(t);
-    return fma(e, lost, e);
-}
-template <class T> TIERRANK_INLINE void exponentials(const T *w, std::int64_t n, T top, T *e) {
-    for (std::int64_t i = 0; i < n; i += LANES)
-        store_some(relative(load_some(w + i, n - i, top), Vec<T>(top)), e + i, n - i);
-}
-// In blocks: ten thousand equal numbers, added one by one, would all be rounded the same way.
-template <class T> TIERRANK_INLINE double total(const T *e, std::int64_t n) {
-    LongSum all;
-    for (std::int64_t start = 0; start < n; start += BLOCK) {
-        Vec<double> part(0.0);
-        for (std::int64_t i = start; i < std::min(start + BLOCK, n); i += LANES)
-            part += wide(load_some(e + i, n - i, T(0)));
-        all.add(part);
-    }
-    return all.value();
-}
-template <class T> TIERRANK_INLINE void multiply(T *e, std::int64_t n, T factor) {
-    for (std::int64_t i = 0; i < n; i += LANES)
-        store_some(load_some(e + i, n - i, T(0)) * Vec<T>(factor), e + i, n - i);
-}
-
-// The same over a long list, shared between threads; parts are put together in their order, so
-// that the number of threads changes nothing.
-template <class F> TIERRANK_INLINE void by_segments(std::int64_t n, int threads, F work) {
-    const std::int64_t count = (n + SEGMENT - 1) / SEGMENT;
-    parallel(count, threads, [&](std::int64_t s) {
-        work(s, s * SEGMENT, std::min(SEGMENT, n - s * SEGMENT));
-    });
-}
 
 // A chunk of lists --------------------------------------------------------------------------------
 

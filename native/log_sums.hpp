@@ -30,6 +30,17 @@ struct LogSum {
             most = w;
         }
     }
+    void add(const LogSum &other) {
+        if (!(other.sum > 0.0)) return;
+        if (!(sum > 0.0)) {
+            *this = other;
+        } else if (other.most <= most) {
+            sum += other.sum * std::exp(other.most - most);
+        } else {
+            sum = other.sum + sum * std::exp(most - other.most);
+            most = other.most;
+        }
+    }
     Settled settled() const { return sum > 0.0 ? Settled{most, std::log(sum)} : Settled{}; }
 };
 

@@ -80,6 +80,7 @@ NB_MODULE(_native, m) {
     m.attr("compiler") = TIERRANK_COMPILER;
 
     bind_likelihood(m);
+    bind_objectives(m);
     bind_letor(m);
     bind_xc(m);
     bind_graphs(m);

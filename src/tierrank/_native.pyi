@@ -75,6 +75,33 @@ def hessian_product(
 ) -> None:
     """Each list's Hessian times its part of a vector, or its diagonal."""
 
+def staged_log_prob(
+    choice: str,
+    layout: Layout,
+    scores: Floats,  # [rows]
+    bottom: Float64 | None,  # [lists]
+    threads: int,
+    value: Float64,  # [lists]; NaN where a score is not finite
+    gradient: Floats | None = None,  # [rows]
+    bottom_gradient: Float64 | None = None,  # [lists], if there are a gradient and a bottom
+) -> bool:
+    """Tiers chosen one after the other: "breslow", "efron", "subset" or "subset, backward".
+
+    Says whether all scores are finite.
+    """
+
+def cross_entropy(
+    layout: Layout,
+    scores: Floats,  # [rows]
+    grades: Float64,  # by list, of its upper tiers, and of its last one (or 0)
+    grade_offsets: Int64,  # [lists + 1]
+    above_0: bool,  # whether grades up to 0 count for nothing
+    threads: int,
+    value: Float64,  # [lists] Σ p log softmax, p ∝ e^grade; NaN where a score is not finite
+    gradient: Floats | None = None,  # [rows]
+) -> bool:
+    """Softmax of grades against that of scores. Says whether all scores are finite."""
+
 def scale_lists(row_offsets: Int64, rows: Floats, by_list: Floats, out: Floats) -> None:
     """Every row times the number of its list."""
 

@@ -6,11 +6,14 @@ above the last have one item, both are exact. See docs/objectives.md for how far
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank.losses.one_pass import Array, Pass, fill_stages, in_one_pass
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
 from tierrank.plackett_luce.flat import FlatLists
@@ -30,7 +33,7 @@ def pl_lower_bound(
     survival analysis this is Breslow's approximation. Parameters as in `pl_partition`.
     """
     given = Scores(scores)
-    return finish(given, -_approximate(given.values, tiers, efron=False), weights, reduction)
+    return finish(given, _approximate(given.values, tiers, efron=False), weights, reduction)
 
 
 @objective("pl-efron", "likelihood", "Efron, 1977")
@@ -45,10 +48,30 @@ def pl_efron(
     Parameters as in `pl_partition`.
     """
     given = Scores(scores)
-    return finish(given, -_approximate(given.values, tiers, efron=True), weights, reduction)
+    return finish(given, _approximate(given.values, tiers, efron=True), weights, reduction)
 
 
 def _approximate(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:
+    """[lists] losses, by the native core or by minus the formula."""
+
+    def kernel(lists: FlatLists, arrays: Pass) -> bool:
+        finite = fill_stages("efron" if efron else "breslow", lists, arrays)
+        arrays.value[:] += tiers.kept("log orders", lambda: _log_orders(tiers))
+        return finite
+
+    return in_one_pass(values, tiers, kernel, partial(_formula, tiers=tiers, efron=efron))
+
+
+def _log_orders(tiers: Tiers) -> Array:
+    """[lists] Σ_m log n_m! over the tiers with something below them."""
+    orders = torch.lgamma(tiers.tier_sizes.to(torch.float64) + 1).numpy()
+    number = tiers.list_offsets.diff().numpy()
+    nothing_below = (tiers.lengths == tiers.full_lengths).numpy() & (number > 0)
+    orders[tiers.list_offsets.numpy()[1:][nothing_below] - 1] = 0.0
+    return np.bincount(np.repeat(np.arange(len(tiers)), number), orders, minlength=len(tiers))
+
+
+def _formula(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:
     """[lists] Σ_m log n_m! + Σ_{i∈S_m} w_i − Σ_{l<n_m} log(below_m + own_m (1 − l/n_m)).
 
     `own` and `below` are the sums of e^w over a tier and over all under it. Without `efron`,

@@ -6,11 +6,17 @@ tiers below it (`Tiers.grades`).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from tierrank.losses.one_pass import (
+    fill_cross_entropies,
+    in_one_pass,
+    shares_a_rest,
+)
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
@@ -31,8 +37,7 @@ def list_net(
     `pl_partition`.
     """
     given = Scores(scores)
-    lists = _GradedLists(given.values, tiers)
-    return finish(given, lists.cross_entropy(*lists.exponential_grades()), weights, reduction)
+    return finish(given, _cross_entropy(given.values, tiers, False), weights, reduction)
 
 
 @objective("attrank", "listwise", "Ai et al., 2018")
@@ -46,12 +51,7 @@ def att_rank(
     divided by the size of the upper one. Parameters as in `pl_partition`.
     """
     given = Scores(scores)
-    lists = _GradedLists(given.values, tiers)
-    worth, rest_worth = lists.exponential_grades()
-    worth = torch.where(lists.grades > 0, worth, 0.0)
-    return finish(
-        given, lists.cross_entropy(worth, torch.zeros_like(rest_worth)), weights, reduction
-    )
+    return finish(given, _cross_entropy(given.values, tiers, True), weights, reduction)
 
 
 @objective("rankcosine", "listwise", "Qin et al., 2008")
@@ -72,6 +72,34 @@ def rank_cosine(
     return finish(
         given, 0.5 * (1 - product / torch.where(norms > 0, norms, 1.0)), weights, reduction
     )
+
+
+def _cross_entropy(values: Tensor, tiers: Tiers, above_0: bool) -> Tensor:
+    """[lists] −Σ_j p_j log q_j by the native core, or by the formula; p ∝ `_exponential_grades`."""
+
+    def formula(values: Tensor) -> Tensor:
+        return _GradedLists(values, tiers).cross_entropy(*_exponential_grades(tiers, above_0))
+
+    if shares_a_rest(values, tiers):
+        return formula(values)
+    kernel = partial(fill_cross_entropies, above_0)
+    return in_one_pass(values, tiers, kernel, lambda values: -formula(values))
+
+
+def _exponential_grades(tiers: Tiers, above_0: bool) -> tuple[Tensor, Tensor]:
+    """e^(grade − best): [tiers] of what is named, and [lists] of an item of the rest.
+
+    With `above_0`, grades up to 0, the rest's among them, are worth nothing.
+    """
+    grades = tiers.grades.to(wide_dtype(tiers.device))
+    tier_list = range_numbers(tiers.list_offsets.diff())
+    best = grades.new_full((len(tiers),), -torch.inf)
+    best.scatter_reduce_(0, tier_list, grades, "amax")
+    best = torch.where(tiers.full_lengths > tiers.lengths, best.clamp(min=0), best)
+    worth, rest_worth = (grades - best[tier_list]).exp(), (-best).exp()
+    if above_0:
+        return torch.where(grades > 0, worth, 0.0), torch.zeros_like(rest_worth)
+    return worth, rest_worth
 
 
 class _GradedLists(ScoredLists):
@@ -148,13 +176,6 @@ class _GradedLists(ScoredLists):
             return torch.zeros_like(height)
         named = self.list.sum(height[self.list.of] - self.entries)
         return self._rows.shape[1] * height - self._of_rows(self._rows.sum(1)) - named
-
-    def exponential_grades(self) -> tuple[Tensor, Tensor]:
-        """e^(grade − best): [tiers] of what is named, and [lists] of an item of the rest."""
-        best = self.grades.new_full((len(self.tiers),), -torch.inf)
-        best.scatter_reduce_(0, self.tier_list, self.grades, "amax")
-        best = torch.where(self.rest_sizes > 0, best.clamp(min=0), best)
-        return (self.grades - best[self.tier_list]).exp(), (-best).exp()
 
     def cross_entropy(self, worth: Tensor, rest_worth: Tensor) -> Tensor:
         """[lists] Σ_j p_j (lse − w_j) with p ∝ worth, which is `rest_worth` for the rest."""

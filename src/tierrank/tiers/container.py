@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import torch
@@ -29,6 +29,8 @@ from tierrank.tiers.selection import (
     without_ties,
 )
 from tierrank.tiers.validation import check_fields, same_tiers
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ class Tiers:
     keys: AnyArray | None = None
     labels: Tensor | None = None
     _layouts: dict[bool, Layout] = field(default_factory=dict, init=False)
+    _kept: dict[Hashable, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -410,6 +413,12 @@ class Tiers:
         if per_list not in self._layouts:
             self._layouts[per_list] = layout_of(self, per_list)
         return self._layouts[per_list]
+
+    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Give what depends on the tiers alone: made by the first call with this key, and kept."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return cast(Kept, self._kept[key])
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same: the same order, whatever the labels, and on any device."""

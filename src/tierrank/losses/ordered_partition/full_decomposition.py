@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_rest
 from tierrank.losses.ordered_partition.stages import Direction, Stages, has_stages, is_backward
 from tierrank.losses.reduction import Reduction, finish
 from tierrank.losses.registry import objective
@@ -16,6 +17,7 @@ from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups, Pair, TierSums, neighbours
 from tierrank.plackett_luce.rest import Rest
 from tierrank.tiers import Tiers
+from tierrank.tiers.ragged import range_numbers, repeat
 
 
 @objective("pmop-fd", "ordered partition", "Tran et al., 2010")
@@ -69,10 +71,10 @@ def pmop_fd(
     given = Scores(scores)
     backward = is_backward(direction)
     if has_stages(given.values, tiers):
-        log_prob = _by_stage(Stages(given.values, tiers, direction), constant)
+        losses = -_by_stage(Stages(given.values, tiers, direction), constant)
     else:
-        log_prob = _in_one_pass(FlatLists(given.values, tiers), backward, constant)
-    return finish(given, -log_prob, weights, reduction)
+        losses = _in_one_pass(given.values, tiers, backward, constant)
+    return finish(given, losses, weights, reduction)
 
 
 def _by_stage(stages: Stages, constant: bool) -> Tensor:
@@ -86,8 +88,29 @@ def _by_stage(stages: Stages, constant: bool) -> Tensor:
     return log_prob
 
 
-def _in_one_pass(lists: FlatLists, backward: bool, constant: bool) -> Tensor:
-    """[lists] log-probabilities, from the log-sum-exps of all tiers and their running sums."""
+def _in_one_pass(values: Tensor, tiers: Tiers, backward: bool, constant: bool) -> Tensor:
+    """[lists] minus log-probabilities, by the native core or by the formula."""
+
+    def formula(values: Tensor) -> Tensor:
+        log_prob = _log_shares(FlatLists(values, tiers), backward)
+        return log_prob - _log_constants(tiers, backward) if constant else log_prob
+
+    def kernel(lists: FlatLists, arrays: Pass) -> bool:
+        finite = fill_stages("subset, backward" if backward else "subset", lists, arrays)
+        if constant:
+            key = "pmop-fd, backward" if backward else "pmop-fd"
+            arrays.value[:] -= tiers.kept(key, lambda: _log_constants(tiers, backward).numpy())
+        return finite
+
+    if not backward:
+        return in_one_pass(values, tiers, kernel, formula)
+    if shares_a_rest(values, tiers):
+        return -formula(values)
+    return in_one_pass(-values, tiers, kernel, lambda negated: formula(-negated))
+
+
+def _log_shares(lists: FlatLists, backward: bool) -> Tensor:
+    """[lists] sums over the stages, from the log-sum-exps of all tiers and their running sums."""
     lists.check_finite()
     row_offsets, _, tier_offsets, list_offsets = lists.layout
     rows, bottom = lists.rows.to(lists.bottom), lists.bottom
@@ -98,24 +121,24 @@ def _in_one_pass(lists: FlatLists, backward: bool, constant: bool) -> Tensor:
     sums = TierSums(rows, bottom, lists.layout)
     upper = _log_share(sums.own, _from_the_top(sums) if backward else sums.own.merge(sums.below))
     log_prob = bottom.new_zeros(len(bottom)).index_add(0, sums.tier_list, upper)
-
-    # the tier that the layout leaves out is chosen last, out of itself; or first, out of all
-    picked = tier_offsets.diff()
-    above = tier_offsets[:-1] - tier_offsets[list_offsets[:-1]][sums.tier_list]
-    total = lists.tiers.full_lengths
-    last = total - tier_offsets[list_offsets].diff()
     if backward:
+        # the tier that the layout leaves out is chosen first, out of all
+        last = lists.tiers.full_lengths - tier_offsets[list_offsets].diff()
         both = ((last > 0) & (list_offsets.diff() > 0)).nonzero()[:, 0]
         among = sums.own.merge(sums.below).take(list_offsets[:-1][both])
         own = sums.below.take(list_offsets[1:][both] - 1)
         log_prob = log_prob.index_add(0, both, _log_share(own, among))
-    if constant:
-        remaining, remaining_last = (
-            (above + picked, total) if backward else (total[sums.tier_list] - above, last)
-        )
-        log_prob = log_prob.index_add(0, sums.tier_list, -_log_constant(remaining, picked))
-        log_prob = log_prob - _log_constant(remaining_last, last)
     return log_prob
+
+
+def _log_constants(tiers: Tiers, backward: bool) -> Tensor:
+    """[lists] sums over the stages of log (C n), a rest's among them."""
+    size, number, total = tiers.tier_sizes, tiers.list_offsets.diff(), tiers.full_lengths
+    above = tiers.tier_offsets[:-1] - repeat(tiers.tier_offsets[tiers.list_offsets[:-1]], number)
+    remaining = above + size if backward else repeat(total, number) - above
+    rest = total - tiers.lengths
+    constants = _log_constant(total if backward else rest, rest)
+    return constants.index_add(0, range_numbers(number), _log_constant(remaining, size))
 
 
 def _from_the_top(sums: TierSums) -> Pair:
