@@ -34,12 +34,13 @@ struct Job {
 class Pool {
   public:
     void run(Job &job) {
+        const int wanted = job.helpers; // those who join count it down
         {
             std::lock_guard lock(mutex_);
-            for (; threads_ < job.helpers; ++threads_) std::thread(&Pool::help, this).detach();
+            for (; threads_ < wanted; ++threads_) std::thread(&Pool::help, this).detach();
             open_.push_back(&job);
         }
-        for (int i = 0; i < job.helpers; ++i) wake_.notify_one();
+        for (int i = 0; i < wanted; ++i) wake_.notify_one();
         std::exception_ptr error;
         try {
             job.run();
@@ -89,12 +90,12 @@ std::atomic<Pool *> the_pool{nullptr};
 Pool &pool() {
     Pool *here = the_pool.load();
     if (!here) {
+#if !defined(_WIN32) // before there is a pool: another thread may fork at any moment
+        static std::once_flag once;
+        std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { the_pool = nullptr; }); });
+#endif
         Pool *made = new Pool;
         if (the_pool.compare_exchange_strong(here, made)) {
-#if !defined(_WIN32)
-            static std::once_flag once;
-            std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { the_pool = nullptr; }); });
-#endif
             here = made;
         } else {
             delete made;
