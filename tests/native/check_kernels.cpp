@@ -1,7 +1,7 @@
 // The kernels of every set of instructions that this machine runs, beside plain sums in long double: no
 // Python needed, so that they can be checked under sanitizers, and for other processors in an emulator.
 //
-//     check_kernels [problems of each kind, 40]
+//     check_kernels [problems of each kind, 40] [threads, 2]
 //
 // The reference takes the trapezoidal rule, which converges geometrically for an analytic integrand that
 // dies out at both ends; derivatives beyond the first are central differences. Python's tests compare with
@@ -31,6 +31,7 @@ std::int64_t whole(std::int64_t from, std::int64_t to) {
 }
 double normal(double spread) { return std::normal_distribution<double>(0.0, spread)(random_bits); }
 
+int threads = 2;
 const char *set_name = "";
 double worst = 0.0; // error of the present kernel, as a part of what is allowed
 
@@ -184,8 +185,9 @@ template <class T> void check_lists(const Kernels &kernels, int problems) {
     tierrank::Lists<T> p{std::int64_t(count), row_offsets.data(), order.data(), tier_offsets.data(),
                          list_offsets.data(), scores.data(), bottom.data(), weights.data(), log_prob.data(),
                          slope.data(), bottom_slope.data(), diagonal.data(), bottom_diagonal.data()};
-    kernels.of<T>().log_prob(p, 2);
-    kernels.of<T>().hessian_product({p, vector.data(), bottom_vector.data(), product.data(), bottom_product.data()}, 2);
+    kernels.of<T>().log_prob(p, threads);
+    kernels.of<T>().hessian_product({p, vector.data(), bottom_vector.data(), product.data(), bottom_product.data()},
+                                   threads);
 
     for (std::size_t i = 0; i < count; ++i) {
         const auto start = std::size_t(row_offsets[i]), stop = std::size_t(row_offsets[i + 1]);
@@ -226,7 +228,7 @@ void check_tied_terms(const Kernels &kernels, int problems) {
     Doubles value(last.size()), slopes(named.size()), matrices(std::size_t(matrix_offsets.back()));
     kernels.tied_terms({problems, named.data(), tier_offsets.data(), last.data(), worth.data(), log_worth.data(),
                         below.data(), matrix_offsets.data(), value.data(), slopes.data(), matrices.data()},
-                       2);
+                       threads);
     for (std::size_t j = 0; j < std::size_t(problems); ++j) {
         if (last[j]) continue;
         Reals d;
@@ -289,7 +291,7 @@ template <class T> void check_pairs(const Kernels &kernels, int problems) {
             Doubles loss(n), by_parameter(n), gradient(n);
             kernels.of<T>().pair_sums({pair.kind, n, scores.data(), start.data(), stop.data(), double(parameter),
                                        loss.data(), by_parameter.data(), gradient.data()},
-                                      2);
+                                      threads);
             Reals expected(n, 0.0L);
             for (std::int64_t i = 0; i < n; ++i) {
                 Real all = 0.0L;
@@ -317,7 +319,7 @@ template <class T> void check_pairs(const Kernels &kernels, int problems) {
             kernels.of<T>().block_pair_sums({pair.kind, lists, labels, named.data(), borders.data(), scores.data(),
                                              counts.data(), double(parameter), loss.data(), slope.data(),
                                              label_slope.data()},
-                                            2);
+                                            threads);
             for (std::int64_t i = 0; i < lists; ++i) {
                 Real all = 0.0L;
                 for (std::int64_t a = borders[i]; a < borders[i + 1]; ++a) {
@@ -345,7 +347,8 @@ void check_products(const Kernels &kernels) {
         starts.push_back(std::int64_t(columns.size()));
     }
     Doubles out(columns.size());
-    kernels.of<double>().inner_products({rows, width, starts.data(), columns.data(), Z.data(), out.data()}, 2);
+    kernels.of<double>().inner_products({rows, width, starts.data(), columns.data(), Z.data(), out.data()},
+                                        threads);
     for (std::int64_t i = 0; i < rows; ++i)
         for (std::int64_t e = starts[i]; e < starts[i + 1]; ++e) {
             Real total = 0.0L;
@@ -358,6 +361,7 @@ void check_products(const Kernels &kernels) {
 
 int main(int argc, char **argv) {
     const int problems = argc > 1 ? std::atoi(argv[1]) : 40;
+    if (argc > 2) threads = std::atoi(argv[2]);
     for (const Kernels *set : tierrank::sets_that_run()) {
         set_name = set->name;
         std::printf("%s, errors as a part of what is allowed:", set_name);
