@@ -15,7 +15,7 @@
 #include "threads.hpp"
 
 // ThreadSanitizer ends a child of a fork that starts threads, unless it is told not to.
-extern "C" const char *__tsan_default_options() { return "die_after_fork=0"; }
+extern "C" [[gnu::visibility("default")]] const char *__tsan_default_options() { return "die_after_fork=0"; }
 
 namespace {
 
