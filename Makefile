@@ -2,17 +2,18 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-PYTEST_FLAGS ?=
+PYTEST_FLAGS ?= -n auto
+FUZZ_RUNS ?= 100000
 BENCH ?= likelihood objectives reading boosted neural extreme aggregation
 BENCH_FLAGS ?=
 
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint format bench install wheel clean distclean
+.PHONY: help demo test test-native lint format bench install wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed ## install into .venv and run the demo
 	$(BIN)/tierrank demo --examples demo
@@ -23,6 +24,9 @@ demo: $(VENV)/.installed ## install into .venv and run the demo
 
 test: lint ## install into .venv, then lint, types and tests (PYTEST_FLAGS="-n 2 -k tiers")
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+test-native: $(VENV)/.installed-dev ## the native core under sanitizers and a fuzzer (FUZZ_RUNS=1000000)
+	PYTHON=$(BIN)/python FUZZ_RUNS=$(FUZZ_RUNS) tests/native/run
 
 lint: $(VENV)/.installed-dev ## ruff and mypy
 	$(BIN)/python -m ruff check
@@ -40,9 +44,12 @@ bench: $(VENV)/.installed-bench ## time all beside its peers (BENCH=objectives B
 
 install: $(VENV)/.installed-dev ## install into .venv with the tools for development
 
+# On Linux a wheel brings the C++ library of its compiler along, since that of another machine may be older.
+WHEEL_FLAGS := $(if $(filter Linux,$(shell uname -s)),-C cmake.define.TIERRANK_STATIC=ON -C build-dir=build/wheel)
+
 wheel: $(VENV)/.installed-dev ## build a wheel into dist/, which needs no compiler to be installed
 	@rm -rf dist
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps -w dist .
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps -w dist $(WHEEL_FLAGS) .
 	@$(BIN)/python -m auditwheel show dist/*.whl || true
 
 clean: ## remove caches and builds

@@ -37,7 +37,7 @@ std::int64_t kahn(const Offsets &node_offsets, const Offsets &edge_offsets,
                 require(other >= start && other < end, "an edge leads out of its graph");
                 depth[other] = std::max(depth[other], depth[node] + 1);
                 // no node comes to 0 twice, so there is room for all that do
-                if (--wait[other] == 0) taken[found++] = other;
+                if (wait[other] > 0 && --wait[other] == 0) taken[found++] = other;
             }
         }
         if (found < end) return graph;

@@ -202,7 +202,7 @@ template <class T> class Integral {
     }
 
     std::vector<T> weak_z, mid, ratio;      // ratio: [mid items, nodes] r of each
-    std::vector<std::int32_t> where;        // of the mid items in the tier
+    std::vector<std::int64_t> where;        // of the mid items in the tier
     alignas(64) double log_f[S::most_nodes], stretch[S::most_nodes];
 
     // power sums of the weak items at some e^x
@@ -241,7 +241,7 @@ template <class T> class Integral {
                     for (int k = 0; k < LANES; ++k)
                         if (!weak[k]) {
                             mid.push_back(T(std::min(double(tier.worth[i + k]) * factor, INVINCIBLE)));
-                            where.push_back(std::int32_t(i + k));
+                            where.push_back(i + k);
                             z.set(k, T(0));
                             t.set(k, 0.0);
                         }

@@ -176,6 +176,7 @@ struct Kernels {
     }
 };
 
-const Kernels &kernels(); // of the set that this process uses
+std::vector<const Kernels *> sets_that_run(); // on this machine, from the plainest to the widest
+const Kernels &kernels();                     // of the set that this process uses
 
 } // namespace tierrank

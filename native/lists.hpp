@@ -67,6 +67,7 @@ template <class T> class Worker {
             begin[j] = room;
             room += padded(p.tier_offsets[first + j + 1] - p.tier_offsets[first + j]);
         }
+        for (Batch &batch : batches) batch.count = 0; // what a call left that ran out of memory
         worth.resize(room), score.resize(room), slope.resize(room);
         if (p.diagonal) second.resize(room), push.resize(tiers);
         T *e = p.gradient;

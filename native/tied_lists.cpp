@@ -47,7 +47,9 @@ class TiedLists {
             const std::int64_t size = tier_offsets.data()[j + 1] - tier_offsets.data()[j];
             require(size > 0, "a tier must have an item");
             require(size < (std::int64_t(1) << 31), "a tier must have fewer than 2^31 items");
-            matrix_offsets_.push_back(matrix_offsets_.back() + (last_[j] ? 0 : size * size));
+            const std::int64_t more = last_[j] ? 0 : size * size;
+            require(matrix_offsets_.back() <= INT64_MAX - more, "the tiers are too large for matrices");
+            matrix_offsets_.push_back(matrix_offsets_.back() + more);
         }
     }
 

@@ -79,6 +79,7 @@ inline Vec<double> few_bends(const Vec<double> *D, Vec<double> *own, Vec<double>
 class TiedWorker {
   public:
     void run(const TiedTerms &p, std::int64_t lo, std::int64_t hi) {
+        for (Batch &batch : batches) batch.count = 0; // what a call left that ran out of memory
         for (std::int64_t j = lo; j < hi; ++j) term(p, j);
         for (int n = 2; n <= FEW; ++n) flush(p, n);
     }

@@ -1,9 +1,26 @@
 """What all tests rely on."""
 
+import importlib.util
+import os
 import signal
+import sys
 from contextlib import contextmanager
 
 import pytest
+
+
+def pytest_configure(config):
+    """Take another build of the native core, if one is named, as `make test-native` does."""
+    if path := os.environ.get("TIERRANK_TEST_MODULE"):
+        spec = importlib.util.spec_from_file_location("tierrank._native", path)
+        sys.modules["tierrank._native"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["tierrank._native"])
+
+
+def pytest_report_header(config):
+    from tierrank import native_info
+
+    return "native core: {build}; {instructions}; {file}".format(**native_info())
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,8 +5,10 @@ how its command starts.
 import importlib.metadata
 import importlib.resources
 import inspect
+import os
 import pydoc
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -143,6 +145,24 @@ main()
     typed = ["--help"] if module.startswith("typer") else ["aggregate", votes]
     ran = subprocess.run([sys.executable, "-c", script, *typed], capture_output=True, text=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+@pytest.mark.parametrize("target", ["demo", "test", "wheel"])
+def test_without_a_compiler_make_says_what_to_install_before_anything_else(target, tmp_path):
+    venv = tmp_path / "venv"
+    ran = subprocess.run(
+        [shutil.which("make"), target, f"VENV={venv}"],
+        cwd=ROOT,
+        env={k: v for k, v in os.environ.items() if k not in ("CXX", "MAKEFLAGS")}
+        | {"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode != 0
+    assert not venv.exists()
+    for remedy in ("apt install g++", "dnf install gcc-c++", "xcode-select --install", "winget"):
+        assert remedy in ran.stderr
 
 
 def test_all_public_names_are_completed_and_explained():

@@ -19,6 +19,7 @@ Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
 
 compiler: str
+build: str
 
 def instructions() -> str:
     """The set of instructions that is used."""

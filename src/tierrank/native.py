@@ -14,7 +14,8 @@ def native_info() -> dict[str, Any]:
     Returns
     -------
     ``instructions``, the set that is used; ``available``, all that this machine runs, from the
-    plainest to the widest; ``compiler``; and ``file``, the module itself
+    plainest to the widest; ``compiler``; ``build``, its type and what sanitizers watch over it; and
+    ``file``, the module itself
 
     Examples
     --------
@@ -29,5 +30,6 @@ def native_info() -> dict[str, Any]:
         "instructions": _native.instructions(),
         "available": _native.all_instructions(),
         "compiler": _native.compiler,
+        "build": _native.build,
         "file": _native.__file__,
     }
