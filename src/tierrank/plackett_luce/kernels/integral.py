@@ -1,0 +1,229 @@
+"""The integral of `quadrature` in plain torch, for all tiers of a table at once.
+
+Static: the shapes follow from the table, and a search takes a fixed number of steps, unless
+looking whether all have arrived costs nothing (on the CPU, outside `torch.compile`). What is
+done for every item and node is done in the scores' own kind of float.
+
+**Nodes.** With z₀ = e^{x₀ + d} at the left end x₀, y = eˣ and E = y/y₀ − 1 ≥ 0 at a node,
+
+    A = 1 − exp(−z₀ E),    ρ = 1/(exp(z₀) − 1),
+    log q(z) − log q(z₀) = log(1 + ρ A),    r(z) = r(z₀) (1 + E) (1 − A) / (1 + ρ A),
+
+for q(z) = 1 − e^−z and r(z) = z/(e^z − 1): two elementary functions an item and node, and every
+difference keeps all its digits, so that ten thousand equal items may round the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tierrank.plackett_luce.inputs import can_look
+from tierrank.plackett_luce.kernels.structure import Slots
+from tierrank.plackett_luce.quadrature import (
+    END_STEPS,
+    MODE_STEPS,
+    MODE_TOLERANCE,
+    Rule,
+)
+
+INVINCIBLE = 1e30  # e^d of an item that nothing beats, as in empty slots: q = 1, r = 0
+BLOCK = 1 << 16  # numbers in one (items, nodes) array on the CPU: they stay in its cache
+LARGE_BLOCK = 1 << 26  # elsewhere
+KEPT = 1 << 24  # numbers in all such arrays that may be kept for the slopes
+
+
+class Tiers(NamedTuple):
+    """Tiers of a table: [rows, width] d and e^d, the latter as a float of the scores' kind."""
+
+    slots: Slots
+    d: Tensor
+    strength: Tensor
+    size: Tensor  # [tiers]
+
+    @classmethod
+    def of(cls, slots: Slots, d: Tensor, kind: torch.dtype) -> Tiers:
+        """From [rows, width] d within ±60."""
+        strength = torch.where(slots.filled, d.exp(), INVINCIBLE).to(kind)
+        return cls(slots, d, strength, slots.sum(slots.filled.to(d)))
+
+    @property
+    def kind(self) -> torch.dtype:
+        return self.strength.dtype
+
+    def at(self, y: Tensor) -> Tensor:
+        """[rows, width, points] z of every item, at [tiers, points] y = eˣ."""
+        return self.strength.unsqueeze(2) * self.slots.spread(y.to(self.kind)).unsqueeze(1)
+
+
+def mode(tiers: Tiers) -> tuple[Tensor, Tensor, Tensor]:
+    """[tiers] y = eˣ near the mode of F, and F' and F'' there.
+
+    Newton's method on y = 1 + Σ r, or on its logarithm, whichever goes further: the first is
+    convex and never overshoots, the second is nearly straight where r falls exponentially.
+    """
+    n, d = tiers.size, tiers.strength
+
+    def slopes(y: Tensor) -> tuple[Tensor, Tensor]:
+        z = tiers.at(y.unsqueeze(1)).squeeze(2)
+        t = torch.exp(-z)
+        r = z * t / -torch.expm1(-z)
+        both = tiers.slots.sum_rows(torch.stack([r.sum(1), (r * (1 - z - r)).sum(1)], 1))
+        return 1 - y + both[:, 0], both[:, 1] - y
+
+    # the root of y = 1 + n/(1 + z/2), because r(z) is near 1/(1 + z/2)
+    share = torch.where(tiers.slots.filled, d / (1 + d), 0.0)
+    p = tiers.slots.sum(share) / n
+    mean = (p / (1 - p).clamp(min=1e-4)).clamp(max=1e4)
+    linear = 0.5 - 0.25 * mean
+    low, high = torch.ones_like(n), 1 + n
+    y = (1 + n) / (linear + (linear**2 + 0.5 * mean * (1 + n)).sqrt())
+    y = torch.minimum(y.clamp(min=1.0), high)
+    slope, bend = slopes(y)
+    for _ in range(MODE_STEPS):
+        moving = slope * slope >= MODE_TOLERANCE**2 * -bend
+        if _all_arrived(moving):
+            break
+        low, high = torch.where(slope > 0, y, low), torch.where(slope > 0, high, y)
+        drawn, drawn_slope = slope + y, bend + y  # 1 + Σ r and its derivative in x
+        straight = y - y * slope / bend
+        in_logs = y - y * (drawn.log() - y.log()) / (drawn_slope / drawn - 1)
+        step = torch.maximum(straight, in_logs)
+        inside = (step > low) & (step < high)
+        y = torch.where(moving, torch.where(inside, step, (low * high).sqrt()), y)
+        slope, bend = slopes(y)
+    return y, slope, bend
+
+
+def ends(tiers: Tiers, rule: Rule) -> tuple[Tensor, Tensor]:
+    """[tiers] the two x between which F stays within `drop` of its maximum."""
+    y, slope, bend = mode(tiers)
+    x, drop, floor = y.log(), rule.drop, -rule.drop - 1.5
+
+    def at(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        y = x.exp()
+        z = tiers.at(y)
+        less = torch.expm1(-z)
+        r = z * (1 + less) / -less
+        parts = [torch.log(-less).sum(1), r.sum(1), (r * (1 - z - r)).sum(1)]
+        logs, slopes, bends = tiers.slots.sum_rows(torch.stack(parts, 2)).unbind(2)
+        return x - y + logs, 1 - y + slopes, bends - y
+
+    top = at(x.unsqueeze(1))[0].squeeze(1) - 0.5 * slope * slope / bend
+    width, steady = (-2 * drop / bend).sqrt(), -bend - y
+
+    # To the right F falls much as y (e^t − 1 − t) + (−F'' − y) t²/2 does, with t = x − x*
+    t = width
+    for _ in range(4):
+        excess = y * (t.exp() - 1 - t) + 0.5 * steady * t * t - drop
+        t = t - excess / (y * (t.exp() - 1) + steady * t)
+    # To the left it may be a long flat stretch or a wall. F(0) − F(x) ≥ −x − 1 is the floor.
+    left, right = (x - 1.15 * width).clamp(min=floor), x + t
+    low, high = torch.full_like(x, floor), x
+    for _ in range(END_STEPS):
+        f, slope, bend = at(torch.stack([left, right], 1))
+        fallen = top.unsqueeze(1) - f
+        moving = (fallen - drop).abs() >= rule.tolerance
+        moving_left = moving[:, 0] & ~((left <= floor) & (fallen[:, 0] < drop))
+        if _all_arrived(moving_left | moving[:, 1]):
+            break
+        right = torch.where(moving[:, 1], right + (fallen[:, 1] - drop) / slope[:, 1], right)
+        left_step = _further_left(left, fallen[:, 0], slope[:, 0], bend[:, 0], drop)
+        too_far = fallen[:, 0] > drop
+        low, high = torch.where(too_far, left, low), torch.where(too_far, high, left)
+        inside = (left_step > low) & (left_step < high)
+        left_step = torch.where(inside, left_step, 0.5 * (low + high))
+        left = torch.where(moving_left, left_step, left)
+    return left, right
+
+
+def _further_left(x: Tensor, fallen: Tensor, slope: Tensor, bend: Tensor, drop: float) -> Tensor:
+    """From x, left of the mode, where F has fallen so far, a step to where it has by `drop`."""
+    missing = drop - fallen
+    # the nearer root of slope·h + bend·h²/2 = −missing, or Newton's step without one
+    root = (slope * slope - 2 * bend * missing).sqrt()
+    by_parabola = x - torch.where(root >= 0, 2 * missing / (slope + root), missing / slope)
+    # on a wall F falls as an exponential of y does: Newton's step for log(fallen) in y
+    on_wall = x + torch.log1p((fallen.clamp(min=drop) / drop).log() * fallen / slope)
+    return torch.where(fallen > drop, torch.maximum(by_parabola, on_wall), by_parabola)
+
+
+def _all_arrived(moving: Tensor) -> bool:
+    """Whether a search is over, as far as looking costs nothing."""
+    return moving.device.type == "cpu" and can_look() and not bool(moving.any())
+
+
+class Nodes:
+    """Gauss-Legendre of every tier: log P, and [tiers, nodes] e^x and normalised weights."""
+
+    def __init__(
+        self, tiers: Tiers, rule: Rule, legendre: tuple[Tensor, ...], with_slopes: bool
+    ) -> None:
+        """`legendre` are the rule's nodes on [−1, 1] and the logarithms of their weights."""
+        self.tiers = tiers
+        points, log_weights = legendre
+        slots, kind = tiers.slots, tiers.kind
+        left, right = ends(tiers, rule)
+        half = 0.5 * (right - left)
+        start = left.exp()
+        # rounded once, so that all that follows is of the same nodes
+        self.growth = torch.expm1(half.unsqueeze(1) * (points + 1)).to(kind)
+        self._growth = slots.spread(self.growth).unsqueeze(1)
+        growth = self.growth.to(left)
+        self.y = start.unsqueeze(1) * (1 + growth)
+
+        z = torch.where(slots.filled, (slots.spread(left).unsqueeze(1) + tiers.d).exp(), INVINCIBLE)
+        less = torch.expm1(-z)
+        t, q = torch.exp(-z), -less
+        log_q = torch.where(z < 0.7, torch.log(q), torch.log1p(-t))
+        self.z, self.odds, self.r = z.to(kind), (t / q).to(kind), (z * t / q).to(kind)
+
+        keep = with_slopes and can_look() and z.numel() * rule.nodes <= KEPT
+        self._falls: list[Tensor] = []
+        sums = []
+        for block in self._blocks():
+            a, fall = self._fall(block)
+            sums.append(torch.log1p(self.odds[block].unsqueeze(2) * a).sum(1))
+            if keep:
+                self._falls.append(fall)
+        rise = slots.sum_rows(torch.cat(sums) if len(sums) > 1 else sums[0])
+
+        f = torch.log1p(growth) - start.unsqueeze(1) * growth + rise + log_weights
+        largest = f.amax(1, keepdim=True)
+        weight = (f - largest).exp()
+        total = weight.sum(1, keepdim=True)
+        self.weight = weight / total
+        self.log_prob = (
+            (largest + total.log()).squeeze(1) + half.log() + (left - start) + slots.sum(log_q)
+        )
+
+    def slopes(self) -> Tensor:
+        """[rows, width] ∂ log P/∂d = E[r] of every item."""
+        by_node = self.tiers.slots.spread((self.weight * (1 + self.growth)).to(self.tiers.kind))
+        means = []
+        for i, block in enumerate(self._blocks()):
+            fall = self._falls[i] if self._falls else self._fall(block)[1]
+            means.append((fall * by_node[block].unsqueeze(1)).sum(2))
+        return self.r * (torch.cat(means) if len(means) > 1 else means[0])
+
+    def ratios(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Blocks of rows: which, and [rows, width, nodes] z and r."""
+        for block in self._blocks():
+            z = self.z[block].unsqueeze(2) * (1 + self._growth[block])
+            yield block, z, z * torch.exp(-z) / -torch.expm1(-z)
+
+    def _blocks(self) -> list[slice]:
+        rows = len(self.z)
+        if not can_look():  # in a graph, where such arrays are fused away
+            return [slice(0, rows)]
+        most = BLOCK if self.z.device.type == "cpu" else LARGE_BLOCK
+        size = max(1, most // (self.z.shape[1] * self.growth.shape[1]))
+        return [slice(i, min(i + size, rows)) for i in range(0, rows, size)]
+
+    def _fall(self, block: slice) -> tuple[Tensor, Tensor]:
+        """A and (1 − A) / (1 + ρ A)."""
+        a = -torch.expm1(-self.z[block].unsqueeze(2) * self._growth[block])
+        return a, (1 - a) / (1 + self.odds[block].unsqueeze(2) * a)
