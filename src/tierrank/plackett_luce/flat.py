@@ -9,6 +9,8 @@ from torch import Tensor
 
 from tierrank.plackett_luce import operators
 from tierrank.plackett_luce.inputs import wide_dtype
+from tierrank.plackett_luce.kernels import fused_for
+from tierrank.plackett_luce.kernels.fused import in_graph
 from tierrank.plackett_luce.rest import Rest
 from tierrank.plackett_luce.scored import ScoredLists
 from tierrank.tiers import Tiers
@@ -59,6 +61,9 @@ class FlatLists(ScoredLists):
             tier_weights = self.bottom.new_empty(0)
         arguments: tuple[Any, ...] = (self.rows, self.bottom, *self.layout, tier_weights)
         if torch.compiler.is_compiling():
+            if fused_for(self.rows.device):
+                tables = self.tiers.tables(self.own)
+                return in_graph(self.rows, self.bottom, tables, tier_weights, with_gradient)
             return operators.log_prob(*arguments, with_gradient)
         try:
             return operators.log_prob_eagerly(*arguments, with_gradient=with_gradient)

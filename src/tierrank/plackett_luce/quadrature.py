@@ -25,11 +25,9 @@ size of the tier: that is what makes the likelihood linear. `drop` balances what
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 
@@ -65,11 +63,16 @@ def rule_for(dtype: torch.dtype) -> Rule:
     return DOUBLE if dtype == torch.float64 else SINGLE
 
 
-@lru_cache
-def gauss_legendre(nodes: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Nodes on [−1, 1] and the logarithms of their weights."""
-    points, weights = np.polynomial.legendre.leggauss(nodes)
-    log_weights = np.log(weights)
-    points.setflags(write=False)
-    log_weights.setflags(write=False)
-    return points, log_weights
+class Legendre(NamedTuple):
+    """Nodes on [−1, 1] and the logarithms of their weights, as a graph takes constants."""
+
+    points: tuple[float, ...]
+    log_weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, nodes: int) -> Legendre:
+        points, weights = np.polynomial.legendre.leggauss(nodes)
+        return cls(tuple(points.tolist()), tuple(np.log(weights).tolist()))
+
+
+LEGENDRE = {rule.nodes: Legendre.of(rule.nodes) for rule in (SINGLE, DOUBLE)}

@@ -22,13 +22,14 @@ import torch
 from torch import Tensor
 
 from tierrank.plackett_luce.inputs import can_look
-from tierrank.plackett_luce.kernels.structure import Slots
 from tierrank.plackett_luce.quadrature import (
     END_STEPS,
+    LEGENDRE,
     MODE_STEPS,
     MODE_TOLERANCE,
     Rule,
 )
+from tierrank.tiers.tables import Slots
 
 INVINCIBLE = 1e30  # e^d of an item that nothing beats, as in empty slots: q = 1, r = 0
 BLOCK = 1 << 16  # numbers in one (items, nodes) array on the CPU: they stay in its cache
@@ -36,7 +37,7 @@ LARGE_BLOCK = 1 << 26  # elsewhere
 KEPT = 1 << 24  # numbers in all such arrays that may be kept for the slopes
 
 
-class Tiers(NamedTuple):
+class Strengths(NamedTuple):
     """Tiers of a table: [rows, width] d and e^d, the latter as a float of the scores' kind."""
 
     slots: Slots
@@ -45,7 +46,7 @@ class Tiers(NamedTuple):
     size: Tensor  # [tiers]
 
     @classmethod
-    def of(cls, slots: Slots, d: Tensor, kind: torch.dtype) -> Tiers:
+    def of(cls, slots: Slots, d: Tensor, kind: torch.dtype) -> Strengths:
         """From [rows, width] d within ±60."""
         strength = torch.where(slots.filled, d.exp(), INVINCIBLE).to(kind)
         return cls(slots, d, strength, slots.sum(slots.filled.to(d)))
@@ -54,12 +55,16 @@ class Tiers(NamedTuple):
     def kind(self) -> torch.dtype:
         return self.strength.dtype
 
+    def total(self, by_row: Tensor) -> Tensor:
+        """[tiers, ...] Σ of [rows, ...], in float64."""
+        return self.slots.sum_rows(by_row.to(self.d))
+
     def at(self, y: Tensor) -> Tensor:
         """[rows, width, points] z of every item, at [tiers, points] y = eˣ."""
         return self.strength.unsqueeze(2) * self.slots.spread(y.to(self.kind)).unsqueeze(1)
 
 
-def mode(tiers: Tiers) -> tuple[Tensor, Tensor, Tensor]:
+def mode(tiers: Strengths) -> tuple[Tensor, Tensor, Tensor]:
     """[tiers] y = eˣ near the mode of F, and F' and F'' there.
 
     Newton's method on y = 1 + Σ r, or on its logarithm, whichever goes further: the first is
@@ -71,12 +76,12 @@ def mode(tiers: Tiers) -> tuple[Tensor, Tensor, Tensor]:
         z = tiers.at(y.unsqueeze(1)).squeeze(2)
         t = torch.exp(-z)
         r = z * t / -torch.expm1(-z)
-        both = tiers.slots.sum_rows(torch.stack([r.sum(1), (r * (1 - z - r)).sum(1)], 1))
+        both = tiers.total(torch.stack([r.sum(1), (r * (1 - z - r)).sum(1)], 1))
         return 1 - y + both[:, 0], both[:, 1] - y
 
     # the root of y = 1 + n/(1 + z/2), because r(z) is near 1/(1 + z/2)
     share = torch.where(tiers.slots.filled, d / (1 + d), 0.0)
-    p = tiers.slots.sum(share) / n
+    p = tiers.total(share.sum(1)) / n
     mean = (p / (1 - p).clamp(min=1e-4)).clamp(max=1e4)
     linear = 0.5 - 0.25 * mean
     low, high = torch.ones_like(n), 1 + n
@@ -98,7 +103,7 @@ def mode(tiers: Tiers) -> tuple[Tensor, Tensor, Tensor]:
     return y, slope, bend
 
 
-def ends(tiers: Tiers, rule: Rule) -> tuple[Tensor, Tensor]:
+def ends(tiers: Strengths, rule: Rule) -> tuple[Tensor, Tensor]:
     """[tiers] the two x between which F stays within `drop` of its maximum."""
     y, slope, bend = mode(tiers)
     x, drop, floor = y.log(), rule.drop, -rule.drop - 1.5
@@ -109,7 +114,7 @@ def ends(tiers: Tiers, rule: Rule) -> tuple[Tensor, Tensor]:
         less = torch.expm1(-z)
         r = z * (1 + less) / -less
         parts = [torch.log(-less).sum(1), r.sum(1), (r * (1 - z - r)).sum(1)]
-        logs, slopes, bends = tiers.slots.sum_rows(torch.stack(parts, 2)).unbind(2)
+        logs, slopes, bends = tiers.total(torch.stack(parts, 2)).unbind(2)
         return x - y + logs, 1 - y + slopes, bends - y
 
     top = at(x.unsqueeze(1))[0].squeeze(1) - 0.5 * slope * slope / bend
@@ -159,14 +164,14 @@ def _all_arrived(moving: Tensor) -> bool:
 class Nodes:
     """Gauss-Legendre of every tier: log P, and [tiers, nodes] e^x and normalised weights."""
 
-    def __init__(
-        self, tiers: Tiers, rule: Rule, legendre: tuple[Tensor, ...], with_slopes: bool
-    ) -> None:
-        """`legendre` are the rule's nodes on [−1, 1] and the logarithms of their weights."""
+    def __init__(self, tiers: Strengths, rule: Rule, with_slopes: bool) -> None:
         self.tiers = tiers
-        points, log_weights = legendre
         slots, kind = tiers.slots, tiers.kind
         left, right = ends(tiers, rule)
+        points, log_weights = (
+            torch.tensor(part, dtype=left.dtype, device=left.device)
+            for part in LEGENDRE[rule.nodes]
+        )
         half = 0.5 * (right - left)
         start = left.exp()
         # rounded once, so that all that follows is of the same nodes
@@ -189,7 +194,7 @@ class Nodes:
             sums.append(torch.log1p(self.odds[block].unsqueeze(2) * a).sum(1))
             if keep:
                 self._falls.append(fall)
-        rise = slots.sum_rows(torch.cat(sums) if len(sums) > 1 else sums[0])
+        rise = tiers.total(torch.cat(sums) if len(sums) > 1 else sums[0])
 
         f = torch.log1p(growth) - start.unsqueeze(1) * growth + rise + log_weights
         largest = f.amax(1, keepdim=True)

@@ -1,8 +1,8 @@
 """The likelihood of tiers and its derivatives in plain torch: any device, the same numbers.
 
-The same stages as `native/lists.hpp`, each over all lists at once, by the tables of `Structure`.
-Log-sum-exps and all that is done once a tier are in float64 here too, but for devices that have
-none.
+The same stages as `native/lists.hpp`, each over all lists at once, by the tables of
+`tiers/tables.py`. Log-sum-exps and all that is done once a tier are in float64 here too, but for
+devices that have none.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from torch.nn.functional import logsigmoid
 
 from tierrank.plackett_luce.inputs import wide_dtype
 from tierrank.plackett_luce.kernels.few import few_items
-from tierrank.plackett_luce.kernels.integral import Nodes, Tiers
+from tierrank.plackett_luce.kernels.integral import Nodes, Strengths
 from tierrank.plackett_luce.kernels.ragged import TierSums, scan
-from tierrank.plackett_luce.kernels.structure import Slots, Structure, structure_of
 from tierrank.plackett_luce.quadrature import CLAMP, Rule, rule_for
+from tierrank.tiers.tables import Slots, Tables, tables_of
 
 
 class Below:
@@ -26,13 +26,13 @@ class Below:
     its share of the tier just above it, since shares of tiers further up follow by the scans.
     """
 
-    def __init__(self, scores: Tensor, bottom: Tensor, structure: Structure) -> None:
-        self.scores, self.bottom, self.structure = scores, bottom, structure
-        sums = TierSums(scores, bottom, structure.layout, structure)
+    def __init__(self, scores: Tensor, bottom: Tensor, tables: Tables) -> None:
+        self.scores, self.bottom, self.tables = scores, bottom, tables
+        sums = TierSums(scores, bottom, tables.layout, tables)
         self.largest, self.log_total = sums.below.largest, sums.below.total.log()
         self.alone = self.largest == -torch.inf  # nothing below: no term
-        self.share = self._share(scores, structure.pays, structure.paid)
-        self.bottom_share = self._share(bottom, structure.bottom_pays, structure.bottom_paid)
+        self.share = self._share(scores, tables.pays, tables.paid)
+        self.bottom_share = self._share(bottom, tables.bottom_pays, tables.bottom_paid)
 
     def _share(self, score: Tensor, pays: Tensor, paid: Tensor) -> Tensor:
         share = ((score - self.largest[paid]) - self.log_total[paid]).exp()
@@ -51,12 +51,12 @@ class Below:
     def owed(self, pull: Tensor, power: int = 1) -> Tensor:
         """Σ over this tier and those above it of pull · e^{power (lse here − lse there)}."""
         return scan(
-            pull, self.structure.downwards, lambda there: (power * self.log_ratio(there)).exp()
+            pull, self.tables.downwards, lambda there: (power * self.log_ratio(there)).exp()
         )
 
     def mean(self, vector: Tensor, bottom_vector: Tensor) -> Tensor:
         """The softmax mean of a vector over everything below each tier."""
-        of, paid_rows = self.structure, self.share * vector
+        of, paid_rows = self.tables, self.share * vector
         by_tier = of.upper.sum(of.upper.take(paid_rows, 0.0))  # what a tier pays to the one above
         by_list = of.sum_last(paid_rows) + self.bottom_share * bottom_vector
         added = torch.where(of.lowest, by_list[of.tier_list], by_tier[of.next_tier])
@@ -84,11 +84,11 @@ def log_prob_and_gradient(
     with_gradient: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """As `native.log_prob_and_gradient`."""
-    return by_structure(scores, bottom, structure_of(layout), tier_weights, with_gradient)
+    return by_tables(scores, bottom, tables_of(layout), tier_weights, with_gradient)
 
 
-def by_structure(
-    scores: Tensor, bottom: Tensor, of: Structure, tier_weights: Tensor, with_gradient: bool
+def by_tables(
+    scores: Tensor, bottom: Tensor, of: Tables, tier_weights: Tensor, with_gradient: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same, from what was made of the layout: static, so that a graph may hold it."""
     kind = scores.dtype
@@ -115,7 +115,7 @@ def by_structure(
 
 def tier_terms(below: Below, kind: torch.dtype, with_slopes: bool) -> tuple[Tensor, Tensor]:
     """[upper tiers] log P of each over what is below it; [rows] its slope in every item's d."""
-    of, scores = below.structure, below.scores
+    of, scores = below.tables, below.scores
     values, slopes = [], [scores.new_zeros(1)]
     for tiers, rows in of.few:
         d, lost = below.strength(tiers, scores[rows])
@@ -138,8 +138,8 @@ def tier_nodes(
 ) -> tuple[Nodes, Tensor]:
     """The quadrature of these upper tiers, laid out in slots; and what log P lost to ±CLAMP."""
     d, lost = below.strength(tiers[slots.group], slots.take(below.scores, 0.0))
-    table = Tiers.of(slots, torch.where(slots.filled, d, 0.0), kind)
-    nodes = Nodes(table, rule, below.structure.nodes[rule], with_slopes)
+    table = Strengths.of(slots, torch.where(slots.filled, d, 0.0), kind)
+    nodes = Nodes(table, rule, with_slopes)
     return nodes, slots.sum(torch.where(slots.filled, lost, 0.0))
 
 
@@ -160,7 +160,7 @@ def curvature_product(
     bottom_vector: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """As `native.curvature_product`; the formulas stand in `native/hessian.hpp`."""
-    kind, of = scores.dtype, structure_of(layout)
+    kind, of = scores.dtype, tables_of(layout)
     scores, bottom = _widened(scores), _widened(bottom)
     if of.n_tiers == 0:
         return torch.zeros_like(scores, dtype=kind), torch.zeros_like(bottom, dtype=kind)
@@ -190,7 +190,7 @@ def tier_bends(below: Below, rule: Rule, u: Tensor, diagonal: bool) -> tuple[Ten
 
     By the integral for all sizes of tiers but one item, and in float64.
     """
-    of, slots = below.structure, below.structure.upper
+    of, slots = below.tables, below.tables.upper
     every = torch.arange(of.n_tiers, device=u.device)
     nodes, _ = tier_nodes(below, every, slots, rule, u.dtype, with_slopes=False)
     by = slots.take(u, 0.0)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tierrank.plackett_luce.kernels.structure import Slots, Structure, neighbours, structure_of
+from tierrank.tiers.tables import Slots, Tables, neighbours, tables_of
 
 __all__ = ["Groups", "Pair", "TierSums", "neighbours", "scan"]
 
@@ -112,7 +112,7 @@ class Pair(NamedTuple):
 class TierSums:
     """Log-sum-exps of every upper tier and of what stands below it. Differentiable.
 
-    The arguments are those of `operators.log_prob`, and the layout's `Structure`, if it is known.
+    The arguments are those of `operators.log_prob`, and the layout's `Tables`, if it is known.
     """
 
     def __init__(
@@ -120,10 +120,10 @@ class TierSums:
         scores: Tensor,
         bottom: Tensor,
         layout: tuple[Tensor, ...],
-        structure: Structure | None = None,
+        tables: Tables | None = None,
     ) -> None:
-        known = structure_of(layout) if structure is None else structure
-        self.structure = known
+        known = tables_of(layout) if tables is None else tables
+        self.tables = known
         self.tier_list, self.row_list = known.tier_list, known.row_list
         self.tiers_above, self.tiers_under = known.tiers_above, known.tiers_under
         self.upwards, self.in_last = known.upwards, known.in_last
@@ -147,7 +147,7 @@ class TierSums:
     @cached_property
     def tier(self) -> Groups:
         """The items of `order`, by upper tier."""
-        return Groups.between(self.structure.layout[2])
+        return Groups.between(self.tables.layout[2])
 
 
 def scan(start: Tensor, partners: list[tuple[Tensor, Tensor]],

@@ -15,8 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tierrank.plackett_luce.inputs import wide_dtype
-from tierrank.plackett_luce.quadrature import DOUBLE, SINGLE, gauss_legendre
 from tierrank.tiers.arrays import outside_graphs
 from tierrank.tiers.ragged import offsets, range_numbers
 
@@ -75,12 +73,11 @@ class Slots:
         return by_group if self.rows is None else by_group.index_select(0, self.group)
 
     def sum(self, by_slot: Tensor) -> Tensor:
-        """[groups, ...] of [rows, width, ...]; beyond one row, in float64."""
+        """[groups, ...] of [rows, width, ...]."""
         return self.sum_rows(by_slot.sum(1))
 
     def sum_rows(self, by_row: Tensor) -> Tensor:
-        """[groups, ...] of [rows, ...], in float64."""
-        by_row = by_row.to(wide_dtype(by_row.device))
+        """[groups, ...] of [rows, ...]."""
         if self.rows is None:
             return by_row
         inner = self.rows
@@ -105,7 +102,7 @@ def _best_width(sizes: Tensor, widths: tuple[int, ...]) -> int:
     return min(widths, key=slots) if len(sizes) else widths[0]
 
 
-class Structure:
+class Tables:
     """The tables of a layout (`Layout` without its `rows`).
 
     Upper tiers are of kinds by their size, because each has its own formula: `few` (tiers of 1,
@@ -163,14 +160,6 @@ class Structure:
         self.pays, self.paid = above >= 0, above.clamp(min=0)
         self.bottom_pays, self.bottom_paid = bottom_above >= 0, bottom_above.clamp(min=0)
 
-        self.nodes = {
-            rule: tuple(
-                torch.tensor(part, dtype=wide_dtype(device), device=device)
-                for part in gauss_legendre(rule.nodes)
-            )
-            for rule in (SINGLE, DOUBLE)
-        }
-
         # tiers by kind, and where their results stand: those of items behind one 0
         kinds = [(sizes == n).nonzero()[:, 0] for n in range(1, FEW + 1)]
         self.many = (sizes > FEW).nonzero()[:, 0]
@@ -218,18 +207,18 @@ def neighbours(steps_left: Tensor, direction: int) -> list[tuple[Tensor, Tensor]
     return partners
 
 
-# Structures by the identity of the first tensor of their layout, as long as that lives.
-_kept: dict[int, tuple[tuple[weakref.ref[Tensor], ...], Structure]] = {}
+# Tabless by the identity of the first tensor of their layout, as long as that lives.
+_kept: dict[int, tuple[tuple[weakref.ref[Tensor], ...], Tables]] = {}
 
 
 @outside_graphs
-def structure_of(layout: tuple[Tensor, ...]) -> Structure:
-    """The structure of a layout, made once and kept as long as its tensors."""
+def tables_of(layout: tuple[Tensor, ...]) -> Tables:
+    """The tables of a layout, made once and kept as long as its tensors."""
     key = id(layout[0])
     entry = _kept.get(key)
     if entry is not None and all(ref() is part for ref, part in zip(entry[0], layout, strict=True)):
         return entry[1]
-    made = Structure(tuple(part.detach() for part in layout))
+    made = Tables(tuple(part.detach() for part in layout))
 
     def forget(_: Any) -> None:
         if (entry := _kept.get(key)) is not None and entry[1] is made:
