@@ -12,10 +12,9 @@ eˣ = 1 + Σ r_a with
 
 Every kernel does the same three things:
 
-1. **mode**: Newton on φ(y) = 1 + Σ r(y e^{d_a}) − y in y = eˣ. φ is convex and falls, so from
-   y = 1 the steps never overshoot.
-2. **bracket**: Newton on F(x) = F(x*) − drop, to each side. F is concave, so from outside the
-   steps never overshoot either. The fall needs to be right only to about `tolerance`.
+1. **mode**: Newton on φ(y) = 1 + Σ r(y e^{d_a}) − y in y = eˣ, which is convex and falls.
+2. **bracket**: Newton on F(x) = F(x*) − drop, to each side. The fall needs to be right only to
+   about `tolerance`.
 3. **Gauss-Legendre** with `nodes` nodes between the two ends.
 
 Few nodes suffice, because on its bracket the integrand looks like a Gaussian bump whatever the
@@ -32,17 +31,21 @@ import torch
 
 
 class Rule(NamedTuple):
-    """Gauss-Legendre `nodes` on a bracket where log-integrand has fallen by `drop`."""
+    """Gauss-Legendre `nodes` on a bracket where log-integrand has fallen by `drop`.
+
+    `end_steps` are those of plain torch to the ends of the bracket, of which a graph takes all.
+    """
 
     nodes: int
     drop: float
     tolerance: float
+    end_steps: int
 
 
 # Worst error of log P relative to max(1, |log P|), over tiers of 2 to 10,000 items and
 # d in [−40, 40], equal and mixed: 1.5e-6 with the first and 2e-14 with the second.
-SINGLE = Rule(nodes=24, drop=13.5, tolerance=1.0)
-DOUBLE = Rule(nodes=96, drop=34.0, tolerance=3.0)
+SINGLE = Rule(nodes=24, drop=13.5, tolerance=1.0, end_steps=6)
+DOUBLE = Rule(nodes=96, drop=34.0, tolerance=3.0, end_steps=8)
 
 # Beyond ±CLAMP an item is as good as infinitely weak or strong: 1 − exp(−z) is z, or 1, to
 # far below rounding (e^−40 relative, with e^x ≤ e^20).
@@ -51,11 +54,8 @@ CLAMP = 60.0
 # A mode is good enough when the slope left over would move it by this many widths.
 MODE_TOLERANCE = 0.2
 
-# Steps of the two searches in plain torch, which a graph takes all of. Of 200,000 tiers made to
-# be awkward (to 6 million items in six groups, d in ±60), 31 needed 6 to the mode, none more; and
-# 10 needed 8 to an end, none more than 9.
+# Newton's steps to the mode in plain torch, of which a graph takes all.
 MODE_STEPS = 6
-END_STEPS = 9
 
 
 def rule_for(dtype: torch.dtype) -> Rule:

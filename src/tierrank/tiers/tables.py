@@ -18,7 +18,7 @@ from torch import Tensor
 from tierrank.tiers.arrays import outside_graphs
 from tierrank.tiers.ragged import offsets, range_numbers
 
-FEW = 5  # tiers of up to so many items are summed over their subsets, without an integral
+FEW = 3  # tiers of up to so many items are summed over their subsets, without an integral
 WIDTHS = (2, 4, 8, 16)  # a row of these is summed in float32, if the scores are that
 WIDTHS_OF_SUMS = (2, 4, 8, 16, 32, 64)  # a row of sums in float64
 COST_OF_A_ROW = 4  # in slots, for the choice between widths
@@ -207,12 +207,11 @@ def neighbours(steps_left: Tensor, direction: int) -> list[tuple[Tensor, Tensor]
     return partners
 
 
-# Tabless by the identity of the first tensor of their layout, as long as that lives.
+# Tables by the identity of the first tensor of their layout, as long as that lives.
 _kept: dict[int, tuple[tuple[weakref.ref[Tensor], ...], Tables]] = {}
 
 
-@outside_graphs
-def tables_of(layout: tuple[Tensor, ...]) -> Tables:
+def _tables_of(layout: tuple[Tensor, ...]) -> Tables:
     """The tables of a layout, made once and kept as long as its tensors."""
     key = id(layout[0])
     entry = _kept.get(key)
@@ -226,3 +225,9 @@ def tables_of(layout: tuple[Tensor, ...]) -> Tables:
 
     _kept[key] = (weakref.ref(layout[0], forget), *map(weakref.ref, layout[1:])), made
     return made
+
+
+tables_of = outside_graphs(
+    _tables_of,
+    "how tiers lie depends on values, which a graph has not: call tiers.tables() before",
+)

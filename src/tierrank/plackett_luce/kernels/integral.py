@@ -23,7 +23,6 @@ from torch import Tensor
 
 from tierrank.plackett_luce.inputs import can_look
 from tierrank.plackett_luce.quadrature import (
-    END_STEPS,
     LEGENDRE,
     MODE_STEPS,
     MODE_TOLERANCE,
@@ -64,6 +63,18 @@ class Strengths(NamedTuple):
         return self.strength.unsqueeze(2) * self.slots.spread(y.to(self.kind)).unsqueeze(1)
 
 
+def expm1(x: Tensor) -> Tensor:
+    """e^x − 1 with all digits, in a graph too: for the CPU, torch.compile subtracts 1 from e^x.
+
+    What e^x lost to rounding before the subtraction is then found again by log1p.
+    """
+    if x.device.type != "cpu" or can_look():
+        return torch.expm1(x)
+    rough = torch.exp(x) - 1
+    mended = torch.where(rough < -0.5, rough, rough * x / torch.log1p(rough))
+    return torch.where(rough == 0, x, mended)
+
+
 def mode(tiers: Strengths) -> tuple[Tensor, Tensor, Tensor]:
     """[tiers] y = eˣ near the mode of F, and F' and F'' there.
 
@@ -74,86 +85,60 @@ def mode(tiers: Strengths) -> tuple[Tensor, Tensor, Tensor]:
 
     def slopes(y: Tensor) -> tuple[Tensor, Tensor]:
         z = tiers.at(y.unsqueeze(1)).squeeze(2)
-        t = torch.exp(-z)
-        r = z * t / -torch.expm1(-z)
-        both = tiers.total(torch.stack([r.sum(1), (r * (1 - z - r)).sum(1)], 1))
-        return 1 - y + both[:, 0], both[:, 1] - y
+        r = z * torch.exp(-z) / -expm1(-z)
+        drawn, bends = tiers.total(torch.stack([r, r * (1 - z - r)], 2).sum(1)).unbind(1)
+        return 1 - y + drawn, bends - y
 
     # the root of y = 1 + n/(1 + z/2), because r(z) is near 1/(1 + z/2)
-    share = torch.where(tiers.slots.filled, d / (1 + d), 0.0)
-    p = tiers.total(share.sum(1)) / n
+    p = tiers.total(torch.where(tiers.slots.filled, d / (1 + d), 0.0).sum(1)) / n
     mean = (p / (1 - p).clamp(min=1e-4)).clamp(max=1e4)
     linear = 0.5 - 0.25 * mean
-    low, high = torch.ones_like(n), 1 + n
     y = (1 + n) / (linear + (linear**2 + 0.5 * mean * (1 + n)).sqrt())
-    y = torch.minimum(y.clamp(min=1.0), high)
+    y = torch.minimum(y.clamp(min=1.0), 1 + n)
     slope, bend = slopes(y)
     for _ in range(MODE_STEPS):
         moving = slope * slope >= MODE_TOLERANCE**2 * -bend
         if _all_arrived(moving):
             break
-        low, high = torch.where(slope > 0, y, low), torch.where(slope > 0, high, y)
-        drawn, drawn_slope = slope + y, bend + y  # 1 + Σ r and its derivative in x
-        straight = y - y * slope / bend
-        in_logs = y - y * (drawn.log() - y.log()) / (drawn_slope / drawn - 1)
-        step = torch.maximum(straight, in_logs)
-        inside = (step > low) & (step < high)
-        y = torch.where(moving, torch.where(inside, step, (low * high).sqrt()), y)
+        drawn = slope + y  # 1 + Σ r, whose derivative in x is bend + y
+        in_logs = (drawn / y).log() / (1 - (bend + y) / drawn)
+        y = torch.where(moving, y * (1 + torch.maximum(-slope / bend, in_logs)), y)
         slope, bend = slopes(y)
     return y, slope, bend
 
 
 def ends(tiers: Strengths, rule: Rule) -> tuple[Tensor, Tensor]:
-    """[tiers] the two x between which F stays within `drop` of its maximum."""
-    y, slope, bend = mode(tiers)
-    x, drop, floor = y.log(), rule.drop, -rule.drop - 1.5
+    """[tiers] the two x between which F stays within `drop` of its maximum.
 
-    def at(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    Newton's method on the logarithm of how far F has fallen: in y where that goes to the right,
+    because from there F falls as an exponential of y does, and else in x.
+    """
+    y, slope, bend = mode(tiers)
+    x, drop, floor = y.log(), rule.drop, -rule.drop - 1.5  # F(0) − F(x) ≥ −x − 1
+
+    def at(x: Tensor) -> tuple[Tensor, Tensor]:
         y = x.exp()
         z = tiers.at(y)
-        less = torch.expm1(-z)
-        r = z * (1 + less) / -less
-        parts = [torch.log(-less).sum(1), r.sum(1), (r * (1 - z - r)).sum(1)]
-        logs, slopes, bends = tiers.total(torch.stack(parts, 2)).unbind(2)
-        return x - y + logs, 1 - y + slopes, bends - y
+        less = expm1(-z)
+        logs, drawn = tiers.total(
+            torch.stack([torch.log(-less), z * (1 + less) / -less], 3).sum(1)
+        ).unbind(2)
+        return x - y + logs, 1 - y + drawn
 
-    top = at(x.unsqueeze(1))[0].squeeze(1) - 0.5 * slope * slope / bend
-    width, steady = (-2 * drop / bend).sqrt(), -bend - y
-
-    # To the right F falls much as y (e^t − 1 − t) + (−F'' − y) t²/2 does, with t = x − x*
-    t = width
-    for _ in range(4):
-        excess = y * (t.exp() - 1 - t) + 0.5 * steady * t * t - drop
-        t = t - excess / (y * (t.exp() - 1) + steady * t)
-    # To the left it may be a long flat stretch or a wall. F(0) − F(x) ≥ −x − 1 is the floor.
-    left, right = (x - 1.15 * width).clamp(min=floor), x + t
-    low, high = torch.full_like(x, floor), x
-    for _ in range(END_STEPS):
-        f, slope, bend = at(torch.stack([left, right], 1))
-        fallen = top.unsqueeze(1) - f
-        moving = (fallen - drop).abs() >= rule.tolerance
-        moving_left = moving[:, 0] & ~((left <= floor) & (fallen[:, 0] < drop))
-        if _all_arrived(moving_left | moving[:, 1]):
+    top = at(x.unsqueeze(1))[0] - (0.5 * slope * slope / bend).unsqueeze(1)
+    width = (-2 * drop / bend).sqrt()
+    both = torch.stack([x - 1.15 * width, x + torch.log1p(width)], 1).clamp(min=floor)
+    for _ in range(rule.end_steps):
+        f, slope = at(both)
+        fallen = (top - f).clamp(min=1e-3)
+        moving = ((fallen - drop).abs() >= rule.tolerance) & ~((both <= floor) & (fallen < drop))
+        if _all_arrived(moving):
             break
-        right = torch.where(moving[:, 1], right + (fallen[:, 1] - drop) / slope[:, 1], right)
-        left_step = _further_left(left, fallen[:, 0], slope[:, 0], bend[:, 0], drop)
-        too_far = fallen[:, 0] > drop
-        low, high = torch.where(too_far, left, low), torch.where(too_far, high, left)
-        inside = (left_step > low) & (left_step < high)
-        left_step = torch.where(inside, left_step, 0.5 * (low + high))
-        left = torch.where(moving_left, left_step, left)
+        step = (fallen / drop).log() * fallen / slope
+        further = both + torch.where(step > 0, torch.log1p(step.clamp(min=0.0)), step)
+        both = torch.where(moving, further.clamp(min=floor), both)
+    left, right = both.unbind(1)
     return left, right
-
-
-def _further_left(x: Tensor, fallen: Tensor, slope: Tensor, bend: Tensor, drop: float) -> Tensor:
-    """From x, left of the mode, where F has fallen so far, a step to where it has by `drop`."""
-    missing = drop - fallen
-    # the nearer root of slope·h + bend·h²/2 = −missing, or Newton's step without one
-    root = (slope * slope - 2 * bend * missing).sqrt()
-    by_parabola = x - torch.where(root >= 0, 2 * missing / (slope + root), missing / slope)
-    # on a wall F falls as an exponential of y does: Newton's step for log(fallen) in y
-    on_wall = x + torch.log1p((fallen.clamp(min=drop) / drop).log() * fallen / slope)
-    return torch.where(fallen > drop, torch.maximum(by_parabola, on_wall), by_parabola)
 
 
 def _all_arrived(moving: Tensor) -> bool:
@@ -175,13 +160,13 @@ class Nodes:
         half = 0.5 * (right - left)
         start = left.exp()
         # rounded once, so that all that follows is of the same nodes
-        self.growth = torch.expm1(half.unsqueeze(1) * (points + 1)).to(kind)
+        self.growth = expm1(half.unsqueeze(1) * (points + 1)).to(kind)
         self._growth = slots.spread(self.growth).unsqueeze(1)
         growth = self.growth.to(left)
         self.y = start.unsqueeze(1) * (1 + growth)
 
         z = torch.where(slots.filled, (slots.spread(left).unsqueeze(1) + tiers.d).exp(), INVINCIBLE)
-        less = torch.expm1(-z)
+        less = expm1(-z)
         t, q = torch.exp(-z), -less
         log_q = torch.where(z < 0.7, torch.log(q), torch.log1p(-t))
         self.z, self.odds, self.r = z.to(kind), (t / q).to(kind), (z * t / q).to(kind)
@@ -218,7 +203,7 @@ class Nodes:
         """Blocks of rows: which, and [rows, width, nodes] z and r."""
         for block in self._blocks():
             z = self.z[block].unsqueeze(2) * (1 + self._growth[block])
-            yield block, z, z * torch.exp(-z) / -torch.expm1(-z)
+            yield block, z, z * torch.exp(-z) / -expm1(-z)
 
     def _blocks(self) -> list[slice]:
         rows = len(self.z)
@@ -230,5 +215,5 @@ class Nodes:
 
     def _fall(self, block: slice) -> tuple[Tensor, Tensor]:
         """A and (1 − A) / (1 + ρ A)."""
-        a = -torch.expm1(-self.z[block].unsqueeze(2) * self._growth[block])
+        a = -expm1(-self.z[block].unsqueeze(2) * self._growth[block])
         return a, (1 - a) / (1 + self.odds[block].unsqueeze(2) * a)

@@ -1,0 +1,152 @@
+"""The likelihood inside torch.compile where no native core computes: operations to be fused.
+
+Every device but the CPU is such a place; `using("plain")` makes the CPU one.
+"""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from torch._dynamo.utils import counters
+from torch._inductor import metrics
+
+import tierrank as tr
+from partitions import computing, ragged, value_and_gradient
+from tierrank.plackett_luce.kernels import using
+
+
+def batch(seed, **shape):
+    """Scores and tiers; the tables of the tiers are made, because they depend on the data."""
+    scores, labels, lengths = ragged(seed, **shape)
+    tiers = tr.Tiers.from_labels(labels, lengths=lengths)
+    tiers.tables()
+    return torch.from_numpy(scores), tiers
+
+
+def loss(scores, tiers):
+    return -tr.log_prob(2 * scores, tiers).mean()
+
+
+def both(compiled, scores, tiers):
+    """Value and gradient of the loss, compiled and by the native core."""
+    with computing("plain"):
+        ours = value_and_gradient(lambda w: compiled(w, tiers), scores)
+    return ours, value_and_gradient(lambda w: loss(w, tiers), scores)
+
+
+@pytest.fixture(autouse=True)
+def _forget_graphs():
+    torch.compiler.reset()
+    counters.clear()
+
+
+def operators_in(graph):
+    return [node for node in graph.graph.nodes if "tierrank" in str(node.target)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=["f32", "f64"]
+)
+def test_one_graph_without_our_operator_serves_other_scores_and_other_tiers(dtype, tolerance):
+    graphs = []
+
+    def keep(graph, _):
+        graphs.append(graph)
+        return graph
+
+    compiled = torch.compile(loss, fullgraph=True, backend=keep)
+    shapes = [
+        {"lists": 12, "longest": 9, "grades": 2},
+        {"lists": 15, "longest": 12, "grades": 2},
+        {"lists": 17, "longest": 14, "grades": 2, "spread": 25.0},
+        {"lists": 19, "longest": 10, "grades": 2},
+    ]
+    for seed, shape in enumerate(shapes):
+        scores, tiers = batch(seed, **shape)
+        for some in (scores.to(dtype), -scores.to(dtype)):
+            ours, expected = both(compiled, some, tiers)
+            torch.testing.assert_close(ours, expected, rtol=tolerance, atol=10 * tolerance)
+    assert not counters["graph_break"]
+    assert not any(operators_in(graph) for graph in graphs)
+    assert len(graphs) < len(shapes)  # sizes become variables; other scores need nothing new
+
+
+def test_the_choice_of_kernel_is_part_of_a_graph():
+    """With the native core the operator stays in it, and compiling anew is a matter of course."""
+    graphs = []
+
+    def keep(graph, _):
+        graphs.append(graph)
+        return graph
+
+    compiled = torch.compile(loss, fullgraph=True, backend=keep)
+    scores, tiers = batch(0, lists=3, longest=4, grades=2)
+    plain, native = (
+        both(compiled, scores, tiers)[0],
+        value_and_gradient(lambda w: compiled(w, tiers), scores),
+    )
+    torch.testing.assert_close(plain, native)
+    assert [len(operators_in(graph)) for graph in graphs] == [0, 1]
+
+
+def test_in_a_graph_a_score_that_is_not_finite_makes_its_list_nan_and_no_other():
+    scores, tiers = batch(3, lists=6, longest=9, grades=3)
+    compiled = torch.compile(lambda w: tr.log_prob(w, tiers), fullgraph=True, backend="eager")
+    first = int(tiers.lengths[0])
+    with using("plain"):
+        right = compiled(scores)
+        for wrong in (np.nan, np.inf, -np.inf):
+            some = scores.clone()
+            some[first] = wrong
+            found = compiled(some)
+            assert found.isnan().tolist() == [False, True, False, False, False, False]
+            torch.testing.assert_close(found[[0, 2, 3, 4, 5]], right[[0, 2, 3, 4, 5]])
+
+
+def test_without_tables_one_graph_says_what_to_do():
+    tiers = tr.Tiers.from_labels([2, 1, 1, 0])
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    with using("plain"), pytest.raises(RuntimeError, match=r"tiers\.tables\(\)"):
+        compiled(torch.zeros(4), tiers)
+
+
+@pytest.mark.parametrize("form", ["a rest below", "one tier only", "tier weights"])
+def test_forms_that_a_graph_holds(form):
+    weights = None
+    if form == "one tier only":
+        tiers, shape = tr.Tiers.from_labels([1, 1, 1]), (3,)
+    else:
+        rankings = [[(0, 1), 2, (3, 4, 5, 6)], [3, 1]]
+        tiers, shape = tr.Tiers.from_rankings(rankings, items=9, rest="last"), (2, 9)
+    if form == "tier weights":
+        weights = torch.tensor([0.5, 2.0, 0.0, 1.0, 3.0])
+    tiers.tables()
+
+    def value(scores):
+        return tr.log_prob(scores, tiers, tier_weights=weights)
+
+    scores = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    compiled = torch.compile(value, fullgraph=True, backend="aot_eager")
+    expected = value_and_gradient(value, scores)
+    with computing("plain"):
+        torch.testing.assert_close(value_and_gradient(compiled, scores), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not any(map(shutil.which, [os.environ.get("CXX", "g++"), "clang++"])),
+    reason="torch's inductor needs a C++ compiler, and there is none",
+)
+def test_inductor_makes_few_kernels_of_it_and_the_same_numbers():
+    """docs/likelihood.md quotes their number."""
+    metrics.reset()
+    compiled = torch.compile(loss, fullgraph=True)
+    scores, tiers = batch(5, lists=8, longest=16, grades=2)
+    for some in (scores.float(), -scores.float()):
+        ours, expected = both(compiled, some, tiers)
+        torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-4)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]
+    assert 0 < metrics.generated_kernel_count < 120
