@@ -147,7 +147,7 @@ def _all_arrived(moving: Tensor) -> bool:
 
 
 class Nodes:
-    """Gauss-Legendre of every tier: log P, and [tiers, nodes] e^x and normalised weights."""
+    """Gauss-Legendre of every tier: log P, and [tiers, nodes] normalised weights."""
 
     def __init__(self, tiers: Strengths, rule: Rule, with_slopes: bool) -> None:
         self.tiers = tiers
@@ -163,25 +163,25 @@ class Nodes:
         self.growth = expm1(half.unsqueeze(1) * (points + 1)).to(kind)
         self._growth = slots.spread(self.growth).unsqueeze(1)
         growth = self.growth.to(left)
-        self.y = start.unsqueeze(1) * (1 + growth)
 
         z = torch.where(slots.filled, (slots.spread(left).unsqueeze(1) + tiers.d).exp(), INVINCIBLE)
         less = expm1(-z)
         t, q = torch.exp(-z), -less
         log_q = torch.where(z < 0.7, torch.log(q), torch.log1p(-t))
-        self.z, self.odds, self.r = z.to(kind), (t / q).to(kind), (z * t / q).to(kind)
+        self._minus_z, self._minus_odds = -z.to(kind), (-t / q).to(kind)
+        self.z, self.r = z.to(kind), (z * t / q).to(kind)
 
         keep = with_slopes and can_look() and z.numel() * rule.nodes <= KEPT
         self._falls: list[Tensor] = []
         sums = []
         for block in self._blocks():
-            a, fall = self._fall(block)
-            sums.append(torch.log1p(self.odds[block].unsqueeze(2) * a).sum(1))
+            rise, fall = self._rise_and_fall(block)
+            sums.append(torch.log1p(rise).sum(1))
             if keep:
                 self._falls.append(fall)
-        rise = tiers.total(torch.cat(sums) if len(sums) > 1 else sums[0])
+        logs = tiers.total(torch.cat(sums) if len(sums) > 1 else sums[0])
 
-        f = torch.log1p(growth) - start.unsqueeze(1) * growth + rise + log_weights
+        f = torch.log1p(growth) - start.unsqueeze(1) * growth + logs + log_weights
         largest = f.amax(1, keepdim=True)
         weight = (f - largest).exp()
         total = weight.sum(1, keepdim=True)
@@ -195,7 +195,7 @@ class Nodes:
         by_node = self.tiers.slots.spread((self.weight * (1 + self.growth)).to(self.tiers.kind))
         means = []
         for i, block in enumerate(self._blocks()):
-            fall = self._falls[i] if self._falls else self._fall(block)[1]
+            fall = self._falls[i] if self._falls else self._rise_and_fall(block)[1]
             means.append((fall * by_node[block].unsqueeze(1)).sum(2))
         return self.r * (torch.cat(means) if len(means) > 1 else means[0])
 
@@ -213,7 +213,8 @@ class Nodes:
         size = max(1, most // (self.z.shape[1] * self.growth.shape[1]))
         return [slice(i, min(i + size, rows)) for i in range(0, rows, size)]
 
-    def _fall(self, block: slice) -> tuple[Tensor, Tensor]:
-        """A and (1 − A) / (1 + ρ A)."""
-        a = -expm1(-self.z[block].unsqueeze(2) * self._growth[block])
-        return a, (1 - a) / (1 + self.odds[block].unsqueeze(2) * a)
+    def _rise_and_fall(self, block: slice) -> tuple[Tensor, Tensor]:
+        """ρ A and (1 − A) / (1 + ρ A)."""
+        less = expm1(self._minus_z[block].unsqueeze(2) * self._growth[block])  # −A
+        rise = self._minus_odds[block].unsqueeze(2) * less
+        return rise, (1 + less) / (1 + rise)
