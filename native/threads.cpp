@@ -23,7 +23,7 @@ struct Job {
     int active = 0; // helpers at work
     std::atomic<std::int64_t> next{0};
     std::atomic_flag failed{};
-    std::exception_ptr error; // the first
+    std::exception_ptr error{}; // the first
 
     // by every thread that takes part: one task after the other, until there are none
     void run() noexcept {

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tierrank.plackett_luce import operators
 from tierrank.plackett_luce.inputs import NonFiniteScore, wide_dtype
-from tierrank.plackett_luce.kernels import kernel_for
+from tierrank.plackett_luce.kernels import fused_for, kernel_for
 from tierrank.plackett_luce.rest import Rest
 from tierrank.plackett_luce.scored import ScoredLists
 from tierrank.tiers import Tiers
@@ -68,6 +68,11 @@ class FlatLists(ScoredLists):
         # what the bottom depends on are scores too: if it is to be differentiated, so are the rows
         differentiated = torch.is_grad_enabled() and self.rows.requires_grad
         if torch.compiler.is_compiling():
+            if fused_for(self.rows.device):
+                from tierrank.plackett_luce.kernels.fused import in_graph
+
+                tables = self.tiers.tables(self.own)
+                return in_graph(self.rows, self.bottom, tables, tier_weights, differentiated)
             return operators.log_prob(*operators.problem_of(*problem), differentiated)[0]
         try:
             if differentiated:

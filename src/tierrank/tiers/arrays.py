@@ -32,7 +32,11 @@ class Parts(NamedTuple):
     device: torch.device = torch.device("cpu")
 
 
-def outside_graphs(function: Callable[Given, Result]) -> Callable[Given, Result]:
+def outside_graphs(
+    function: Callable[Given, Result],
+    reason: str = "tiers depend on values, which a graph has not: build them before, and pass "
+    "them in",
+) -> Callable[Given, Result]:
     """Keep `torch.compile` out of a function: its result depends on values in every step.
 
     `torch.compiler.disable` alone would do it, but imports torch._dynamo, which takes seconds.
@@ -46,7 +50,6 @@ def outside_graphs(function: Callable[Given, Result]) -> Callable[Given, Result]
         return function(*args, **options)
 
     # what `disable` sets: with fullgraph=True, the error then gives our reason
-    reason = "tiers depend on values, which a graph has not: build them before, and pass them in"
     outside.__dict__.update(_torchdynamo_disable=True, _torchdynamo_disable_msg=reason)
     return outside
 

@@ -28,6 +28,7 @@ from tierrank.tiers.selection import (
     select,
     without_ties,
 )
+from tierrank.tiers.tables import Tables, tables_of
 from tierrank.tiers.validation import check_fields, same_tiers
 
 Kept = TypeVar("Kept")
@@ -84,6 +85,7 @@ class Tiers:
     labels: Tensor | None = None
     _layouts: dict[bool, Layout] = field(default_factory=dict, init=False)
     _kept: dict[Hashable, Any] = field(default_factory=dict, init=False)
+    _tables: dict[bool, Tables] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -412,6 +414,8 @@ class Tiers:
         per_list = per_list or self.n_items is None  # else there is only one way
         if per_list not in self._layouts:
             self._layouts[per_list] = layout_of(self, per_list)
+        if self.device.type != "cpu":
+            self.tables(per_list)
         return self._layouts[per_list]
 
     def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
@@ -419,6 +423,18 @@ class Tiers:
         if key not in self._kept:
             self._kept[key] = make()
         return cast(Kept, self._kept[key])
+
+    def tables(self, per_list: bool = True) -> Tables:
+        """Give the layout as tables, for what computes by whole tensors; made once and kept.
+
+        `layout` makes them too, where no native core computes: on every device but the CPU.
+        """
+        per_list = per_list or self.n_items is None
+        if per_list not in self._tables:
+            if per_list not in self._layouts:
+                self._layouts[per_list] = layout_of(self, per_list)
+            self._tables[per_list] = tables_of(self._layouts[per_list][1:])
+        return self._tables[per_list]
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same: the same order, whatever the labels, and on any device."""

@@ -18,6 +18,7 @@ import torch
 Choice = Literal["auto", "compiled", "plain"]
 
 _choice: ContextVar[Choice] = ContextVar("tierrank_kernel", default="auto")
+_choice_in_graphs: Choice = "auto"  # the same: torch.compile cannot look into a ContextVar
 
 
 @contextmanager
@@ -25,11 +26,14 @@ def using(choice: Choice) -> Iterator[None]:
     """Within the block, compute with "compiled" or "plain" whatever the device."""
     if choice not in ("auto", "compiled", "plain"):
         raise ValueError(f'the kernel is "auto", "compiled" or "plain", not {choice!r}')
-    token = _choice.set(choice)
+    global _choice_in_graphs
+    token, before = _choice.set(choice), _choice_in_graphs
+    _choice_in_graphs = choice
     try:
         yield
     finally:
         _choice.reset(token)
+        _choice_in_graphs = before
 
 
 def kernel_for(device: torch.device) -> ModuleType:
@@ -45,6 +49,11 @@ def kernel_for(device: torch.device) -> ModuleType:
 def compiled_for(device: torch.device) -> bool:
     """Whether compiled code computes for scores on this device."""
     return kernel_for(device) is not _plain()
+
+
+def fused_for(device: torch.device) -> bool:
+    """Whether `torch.compile` gets the tensor operations themselves, to fuse; not an operator."""
+    return device.type != "cpu" or _choice_in_graphs == "plain"
 
 
 def _plain() -> ModuleType:

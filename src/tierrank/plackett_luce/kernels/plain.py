@@ -1,67 +1,49 @@
 """The likelihood of tiers and its derivatives in plain torch: any device, the same numbers.
 
-The same stages as `native/lists.hpp`, each over all lists at once. Arrays of (items, nodes) are
-made block by block, so that memory grows with the items only. The arithmetic is in float64 here
-too, but for devices that have none.
+The same stages as `native/lists.hpp`, each over all lists at once, by the tables of
+`tiers/tables.py`. Log-sum-exps and all that is done once a tier are in float64 here too, but for
+devices that have none.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from tierrank.plackett_luce.inputs import why_nan, wide_dtype
-from tierrank.plackett_luce.kernels.ragged import Groups, TierSums, neighbours, scan
-from tierrank.plackett_luce.quadrature import (
-    CLAMP,
-    MAX_STEPS,
-    MODE_TOLERANCE,
-    Rule,
-    gauss_legendre,
-    rule_for,
-)
-
-BLOCK = 1 << 22  # numbers in one (items, nodes) array
+from tierrank.plackett_luce.kernels.few import few_items
+from tierrank.plackett_luce.kernels.integral import Nodes, Strengths
+from tierrank.plackett_luce.kernels.ragged import TierSums, scan
+from tierrank.plackett_luce.quadrature import CLAMP, Rule, rule_for
+from tierrank.tiers.tables import Slots, Tables, tables_of
 
 
 class Below:
     """What stands below each upper tier, and who pays to whom.
 
     An item below several tiers pays to each of them by its softmax share; it is enough to know
-    its share of the tier just above it (`payers`), since shares of tiers further up follow by
-    the scans.
+    its share of the tier just above it, since shares of tiers further up follow by the scans.
     """
 
-    def __init__(self, scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...]) -> None:
-        _, self.order, _, list_offsets = layout
-        self.scores, self.bottom = scores, bottom
-        sums = TierSums(scores, bottom, layout)
-        self.tier, self.tier_list, self.row_list = sums.tier, sums.tier_list, sums.row_list
-        self.upwards, self.downwards = sums.upwards, neighbours(sums.tiers_above, -1)
+    def __init__(self, scores: Tensor, bottom: Tensor, tables: Tables) -> None:
+        self.scores, self.bottom, self.tables = scores, bottom, tables
+        sums = TierSums(scores, bottom, tables.layout, tables)
         self.largest, self.log_total = sums.below.largest, sums.below.total.log()
         self.alone = self.largest == -torch.inf  # nothing below: no term
+        self.share = self._share(scores, tables.pays, tables.paid)
+        self.bottom_share = self._share(bottom, tables.bottom_pays, tables.bottom_paid)
 
-        lowest, has_tiers = list_offsets[1:] - 1, list_offsets.diff() > 0
-        later = sums.tiers_above[self.tier.of] > 0
-        last = (sums.in_last & has_tiers[self.row_list]).nonzero()[:, 0]
-        self.payers = torch.cat([self.order[later], last])
-        self.paid = torch.cat([self.tier.of[later] - 1, lowest[self.row_list[last]]])
-        self.share = self._share(scores[self.payers], self.paid)
-        self.bottoms = ((bottom > -torch.inf) & has_tiers).nonzero()[:, 0]
-        self.bottom_paid = lowest[self.bottoms]
-        self.bottom_share = self._share(bottom[self.bottoms], self.bottom_paid)
-
-    def _share(self, score: Tensor, tier: Tensor) -> Tensor:
-        return ((score - self.largest[tier]) - self.log_total[tier]).exp()
+    def _share(self, score: Tensor, pays: Tensor, paid: Tensor) -> Tensor:
+        share = ((score - self.largest[paid]) - self.log_total[paid]).exp()
+        return torch.where(pays & (score > -torch.inf), share, 0.0)
 
     def weight(self, tier_weights: Tensor | None) -> Tensor:
-        """[upper tiers] how much each tier's term counts; no weights are all 1."""
-        if tier_weights is None or not len(tier_weights):
-            return torch.ones_like(self.largest)
-        return _widened(tier_weights)
+        """[upper tiers] how much each tier's term counts: no weights are all 1, no term is 0."""
+        weight = torch.ones_like(self.largest)
+        if tier_weights is not None and len(tier_weights):
+            weight = _widened(tier_weights)
+        return torch.where(self.alone, 0.0, weight)
 
     def log_ratio(self, partner: Tensor) -> Tensor:
         """lse below this tier minus lse below its partner."""
@@ -70,129 +52,30 @@ class Below:
 
     def owed(self, pull: Tensor, power: int = 1) -> Tensor:
         """Σ over this tier and those above it of pull · e^{power (lse here − lse there)}."""
-        return scan(pull, self.downwards, lambda there: (power * self.log_ratio(there)).exp())
+        return scan(
+            pull, self.tables.downwards, lambda there: (power * self.log_ratio(there)).exp()
+        )
 
     def mean(self, vector: Tensor, bottom_vector: Tensor) -> Tensor:
         """The softmax mean of a vector over everything below each tier."""
-        added = torch.zeros_like(self.largest)
-        added.index_add_(0, self.paid, self.share * vector[self.payers])
-        added.index_add_(0, self.bottom_paid, self.bottom_share * bottom_vector[self.bottoms])
+        of, paid_rows = self.tables, self.share * vector
+        by_tier = of.upper.sum(of.upper.take(paid_rows, 0.0))  # what a tier pays to the one above
+        by_list = of.sum_last(paid_rows) + self.bottom_share * bottom_vector
+        added = torch.where(of.lowest, by_list[of.tier_list], by_tier[of.next_tier])
         return scan(
             added,
-            self.upwards,
+            of.upwards,
             lambda there: torch.where(self.alone[there], 0.0, (-self.log_ratio(there)).exp()),
         )
 
-    def strength(self) -> tuple[Tensor, Tensor]:
-        """d of every upper item, held in ±CLAMP, and what log P of each tier lost by that."""
-        d = (self.scores[self.order] - self.largest[self.tier.of]) - self.log_total[self.tier.of]
-        d = torch.where(self.alone[self.tier.of], 0.0, d)
-        return d.clamp(-CLAMP, CLAMP), self.tier.sum((d + CLAMP).clamp(max=0.0))
+    def strength(self, tiers: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+        """[…, n] d of items with these scores, held in ±CLAMP, and what log P lost by that.
 
-
-class Nodes:
-    """The quadrature of every tier: log P, and [tiers, nodes] e^x and normalised weights."""
-
-    def __init__(self, below: Below, rule: Rule) -> None:
-        self.tier = tier = below.tier
-        points, log_weights = (
-            torch.tensor(part).to(below.scores) for part in gauss_legendre(rule.nodes)
-        )
-        d, lost = below.strength()
-        self.strength = d.exp()
-        left, right = bracket(self.strength, tier, rule.drop, rule.tolerance)
-        half = 0.5 * (right - left)
-        x = 0.5 * (left + right)[:, None] + half[:, None] * points
-        self.y = x.exp()
-        # Σ log q less its like at the middle, which may be large and is common to all nodes
-        weak = (0.5 * (left + right)[tier.of] + d).clamp(max=0.0)
-        leaves, leaf_of = tier.leaves(x)
-        for block in self._blocks():
-            log_q = log1mexp(self.strength[block, None] * self.y[tier.of[block]])
-            leaves.index_add_(0, leaf_of[block], log_q - weak[block, None])
-        f = x - self.y + log_weights + tier.collect(leaves)
-        log_total = torch.logsumexp(f, 1)
-        log_prob = log_total + half.log() + tier.sum(weak) + lost
-        one_item = tier.sum(torch.ones_like(d)) == 1
-        log_prob = torch.where(one_item, logsigmoid(tier.sum(d) + lost), log_prob)
-        self.single = (one_item & ~below.alone)[tier.of]
-        self.slope_if_single = torch.sigmoid(-d)
-        self.log_prob = torch.where(below.alone, 0.0, log_prob)
-        weight = torch.softmax(f, 1)
-        self.weight = torch.where(below.alone[:, None], 0.0, weight)
-
-    def _blocks(self) -> Iterator[slice]:
-        size = max(1, BLOCK // self.y.shape[1])
-        items = len(self.strength)
-        return (slice(i, min(i + size, items)) for i in range(0, items, size))
-
-    def ratios(self) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
-        """Blocks of items: which, their tiers, and z and r at every node."""
-        for block in self._blocks():
-            of = self.tier.of[block]
-            z = self.strength[block, None] * self.y[of]
-            yield block, of, z, ratio(z)
-
-
-def ratio(z: Tensor) -> Tensor:
-    """r = z / (e^z − 1) for z > 0, without overflow."""
-    return z * (-z).exp() / -torch.expm1(-z)
-
-
-def log1mexp(z: Tensor) -> Tensor:
-    """log(1 − e^−z) for z > 0, with all digits at either end."""
-    return torch.where(z < 0.7, torch.log(-torch.expm1(-z)), torch.log1p(-torch.exp(-z)))
-
-
-def bracket(strength: Tensor, tier: Groups, drop: float, tolerance: float) -> tuple[Tensor, Tensor]:
-    """As `native/integral.hpp`, for all tiers at once: those that are done stand still."""
-
-    def at(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        y = x.exp()
-        z = strength * y[tier.of]
-        r = ratio(z)
-        sums = tier.sum(torch.stack([torch.log(-torch.expm1(-z)), r, r * (1 - z - r)], 1))
-        return x - y + sums[:, 0], 1 - y + sums[:, 1], sums[:, 2] - y
-
-    size, total = tier.sum(torch.stack([torch.ones_like(strength), strength], 1)).unbind(1)
-    mean = (total / size).clamp(max=1e4)
-    linear = 0.5 - 0.25 * mean
-    x = torch.log((1 + size) / (linear + (linear**2 + 0.5 * mean * (1 + size)).sqrt()))
-    f, slope, bend = at(x)
-    for _ in range(MAX_STEPS):
-        moving = slope * slope >= MODE_TOLERANCE**2 * -bend
-        if not moving.any():
-            break
-        x = torch.where(moving, x + torch.log1p(-slope / bend), x)
-        f, slope, bend = at(x)
-    mode, y = x, x.exp()
-    level = f - 0.5 * slope * slope / bend - drop
-    width, steady = (-2 * drop / bend).sqrt(), -bend - y
-
-    t = width
-    for _ in range(4):
-        excess = y * (t.exp() - 1 - t) + 0.5 * steady * t * t - drop
-        t = t - excess / (y * (t.exp() - 1) + steady * t)
-    right = mode + t
-    for _ in range(MAX_STEPS):
-        f, slope, _ = at(right)
-        moving = (f - level).abs() >= tolerance
-        if not moving.any():
-            break
-        right = torch.where(moving, right - (f - level) / slope, right)
-
-    floor = -drop - 1.5
-    left = (mode - 1.15 * width).clamp(min=floor)
-    for _ in range(MAX_STEPS):
-        f, slope, bend = at(left)
-        excess = level - f
-        moving = excess.abs() >= tolerance
-        if not moving.any():
-            break
-        root = (slope * slope + 2 * bend * excess).sqrt()  # NaN where the parabola has no root
-        step = torch.where(root >= 0, 2 * excess / (slope + root), excess / slope)
-        left = torch.where(moving, (left + step).clamp(min=floor), left)
-    return left, right
+        `tiers` […] are the upper tiers that they are in. An item of −inf is an empty slot.
+        """
+        d = (score - self.largest[tiers].unsqueeze(-1)) - self.log_total[tiers].unsqueeze(-1)
+        d = torch.where(self.alone[tiers].unsqueeze(-1), 0.0, d)
+        return d.clamp(-CLAMP, CLAMP), (d + CLAMP).clamp(max=0.0)
 
 
 def log_prob_and_gradient(
@@ -203,28 +86,75 @@ def log_prob_and_gradient(
     with_gradient: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """As `native.log_prob_and_gradient`."""
-    dtype, rule = scores.dtype, rule_for(scores.dtype)
-    scores = _widened(scores)
-    bottom = _nothing(scores, layout) if bottom is None else _widened(bottom)
-    below = Below(scores, bottom, layout)
-    nodes, weight = Nodes(below, rule), below.weight(tier_weights)
-    log_prob = torch.zeros_like(bottom).index_add_(0, below.tier_list, weight * nodes.log_prob)
-    log_prob[below.row_list[~scores.isfinite()]] = torch.nan
-    if log_prob.isnan().any():
+    tables = tables_of(layout)
+    result = by_tables(scores, bottom, tables, tier_weights, with_gradient)
+    if result[0].isnan().any():
         raise why_nan(scores, layout[0], tier_weights)
-    if not with_gradient:
-        return log_prob.to(dtype), None, None
+    return result
 
-    slope = torch.empty_like(nodes.strength)
-    for block, of, _, r in nodes.ratios():
-        slope[block] = (nodes.weight[of] * r).sum(1)
-    slope = torch.where(nodes.single, nodes.slope_if_single, slope) * weight[below.tier.of]
-    owed = below.owed(below.tier.sum(slope))
-    gradient, bottom_gradient = torch.zeros_like(scores), torch.zeros_like(bottom)
-    gradient[below.order] = slope
-    gradient.index_add_(0, below.payers, -below.share * owed[below.paid])
-    bottom_gradient[below.bottoms] = -below.bottom_share * owed[below.bottom_paid]
-    return log_prob.to(dtype), gradient.to(dtype), bottom_gradient.to(dtype)
+
+def by_tables(
+    scores: Tensor,
+    bottom: Tensor | None,
+    of: Tables,
+    tier_weights: Tensor | None,
+    with_gradient: bool,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The same, from what was made of the layout: static, so that a graph may hold it.
+
+    A list with a score that is not finite has log-probability NaN.
+    """
+    kind = scores.dtype
+    scores = _widened(scores)
+    bottom = _nothing(scores, of.layout) if bottom is None else _widened(bottom)
+    if of.n_tiers == 0:
+        log_prob = torch.zeros_like(bottom)
+        gradient, bottom_gradient = torch.zeros_like(scores), torch.zeros_like(bottom)
+    else:
+        below = Below(scores, bottom, of)
+        weight = below.weight(tier_weights)
+        terms, slopes = tier_terms(below, kind, with_gradient)
+        log_prob = of.terms.sum(of.terms.take(weight * terms, 0.0))
+    finite = of.all_in_list(scores.isfinite())
+    log_prob = torch.where(finite, log_prob, torch.nan).to(kind)
+    if not with_gradient:
+        return log_prob, None, None
+    if of.n_tiers:
+        own = torch.where(of.in_last, 0.0, weight[of.row_tier] * slopes)
+        owed = below.owed(of.upper.sum(of.upper.take(own, 0.0)))
+        gradient = own - below.share * owed[of.paid]
+        bottom_gradient = -below.bottom_share * owed[of.bottom_paid]
+    return log_prob, gradient.to(kind), bottom_gradient.to(kind)
+
+
+def tier_terms(below: Below, kind: torch.dtype, with_slopes: bool) -> tuple[Tensor, Tensor]:
+    """[upper tiers] log P of each over what is below it; [rows] its slope in every item's d."""
+    of, scores = below.tables, below.scores
+    values, slopes = [], [scores.new_zeros(1)]
+    for tiers, rows in of.few:
+        d, lost = below.strength(tiers, scores[rows])
+        if rows.shape[1] == 1:
+            value, slope = logsigmoid(d.squeeze(1)), torch.sigmoid(-d)
+        else:
+            value, slope = few_items(d, with_slopes)
+        values.append(value + lost.sum(1))
+        slopes.append(slope.reshape(-1))
+    if len(of.many):
+        nodes, lost = tier_nodes(below, of.many, of.many_slots, rule_for(kind), kind, with_slopes)
+        values.append(nodes.log_prob + lost)
+        slopes.append(nodes.slopes().reshape(-1).to(scores) if with_slopes else slopes[0])
+    log_prob = torch.cat(values)[of.place_of_tier]
+    return log_prob, torch.cat(slopes)[of.place_of_row] if with_slopes else slopes[0]
+
+
+def tier_nodes(
+    below: Below, tiers: Tensor, slots: Slots, rule: Rule, kind: torch.dtype, with_slopes: bool
+) -> tuple[Nodes, Tensor]:
+    """The quadrature of these upper tiers, laid out in slots; and what log P lost to ±CLAMP."""
+    d, lost = below.strength(tiers[slots.group], slots.take(below.scores, 0.0))
+    table = Strengths.of(slots, torch.where(slots.filled, d, 0.0), kind)
+    nodes = Nodes(table, rule, with_slopes)
+    return nodes, slots.sum(torch.where(slots.filled, lost, 0.0))
 
 
 def derivatives(
@@ -248,36 +178,20 @@ def curvature_product(
     bottom_vector: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """As `native.curvature_product`; the formulas stand in `native/hessian.hpp`."""
-    dtype, rule = scores.dtype, rule_for(scores.dtype)
+    kind, of = scores.dtype, tables_of(layout)
     scores = _widened(scores)
     bottom = _nothing(scores, layout) if bottom is None else _widened(bottom)
+    if of.n_tiers == 0:
+        return torch.zeros_like(scores, dtype=kind), torch.zeros_like(bottom, dtype=kind)
     diagonal = vector is None or bottom_vector is None
     v = torch.zeros_like(scores) if vector is None else _widened(vector)
     v_bottom = torch.zeros_like(bottom) if bottom_vector is None else _widened(bottom_vector)
-    below = Below(scores, bottom, layout)
-    nodes, tier = Nodes(below, rule), below.tier
+    below = Below(scores, bottom, of)
     mean = below.mean(v, v_bottom)
-    u = torch.ones_like(nodes.strength) if diagonal else v[below.order] - mean[tier.of]
-
-    leaves, leaf_of = tier.leaves(nodes.y)
-    for block, _, _, r in nodes.ratios():
-        leaves.index_add_(0, leaf_of[block], r * u[block, None])
-    along = tier.collect(leaves)  # Σ_b r_b u_b at every node, then centred
-    along = along - (nodes.weight * along).sum(1, keepdim=True)
-    slope, product, own = (torch.empty_like(u) for _ in range(3))
-    for block, of, z, r in nodes.ratios():
-        weight = nodes.weight[of]
-        slope[block] = (weight * r).sum(1)
-        bend = (weight * r * (1 - z - r)).sum(1)
-        product[block] = own[block] = bend * u[block] + (weight * r * along[of]).sum(1)
-        if diagonal:
-            own[block] = bend + (weight * (r - slope[block, None]) ** 2).sum(1)
-    bend = -nodes.slope_if_single * (1 - nodes.slope_if_single) * u
-    slope = torch.where(nodes.single, nodes.slope_if_single, slope)
-    product, own = (torch.where(nodes.single, bend, part) for part in (product, own))
-    by_item = below.weight(tier_weights)[tier.of]
-    slope, product, own = (by_item * part for part in (slope, product, own))
-    pull, push = tier.sum(slope), tier.sum(product)
+    u = torch.ones_like(v) if diagonal else v - mean[of.row_tier]
+    weight = torch.where(of.in_last, 0.0, below.weight(tier_weights)[of.row_tier])
+    slope, product, own = (weight * part for part in tier_bends(below, rule_for(kind), u, diagonal))
+    pull, push = (of.upper.sum(of.upper.take(part, 0.0)) for part in (slope, product))
     owed = below.owed(pull)
     more = below.owed(push + pull, power=2) if diagonal else below.owed(push - pull * mean)
 
@@ -286,11 +200,38 @@ def curvature_product(
             return share * (share * more[paid] - owed[paid])
         return -share * (more[paid] + owed[paid] * v)
 
-    out, bottom_out = torch.zeros_like(scores), torch.zeros_like(bottom)
-    out[below.order] = own
-    out.index_add_(0, below.payers, cost(below.share, below.paid, v[below.payers]))
-    bottom_out[below.bottoms] = cost(below.bottom_share, below.bottom_paid, v_bottom[below.bottoms])
-    return out.to(dtype), bottom_out.to(dtype)
+    out = own + cost(below.share, of.paid, v)
+    return out.to(kind), cost(below.bottom_share, of.bottom_paid, v_bottom).to(kind)
+
+
+def tier_bends(below: Below, rule: Rule, u: Tensor, diagonal: bool) -> tuple[Tensor, ...]:
+    """[rows] E[r], M u and, if asked for, the diagonal of M, the Hessian of log P in d (else M u).
+
+    By the integral for all sizes of tiers but one item, and in float64.
+    """
+    of, slots = below.tables, below.tables.upper
+    every = torch.arange(of.n_tiers, device=u.device)
+    nodes, _ = tier_nodes(below, every, slots, rule, u.dtype, with_slopes=False)
+    by = slots.take(u, 0.0)
+    sums = [(r * by[block].unsqueeze(2)).sum(1) for block, _, r in nodes.ratios()]
+    along = slots.sum_rows(torch.cat(sums))  # Σ_b r_b u_b at every node, then centred
+    along = slots.spread(along - (nodes.weight * along).sum(1, keepdim=True))
+    shares = slots.spread(nodes.weight)
+    parts = []
+    for block, z, r in nodes.ratios():
+        weight = shares[block].unsqueeze(1)
+        slope = (weight * r).sum(2)
+        bend = (weight * r * (1 - z - r)).sum(2)
+        product = own = bend * by[block] + (weight * r * along[block].unsqueeze(1)).sum(2)
+        if diagonal:
+            own = bend + (weight * (r - slope.unsqueeze(2)) ** 2).sum(2)
+        parts.append(torch.stack([slope, product, own]))
+    all_three = torch.cat(parts, 1).flatten(1).index_select(1, of.place_in_upper)
+
+    d = (below.scores - below.largest[of.row_tier]) - below.log_total[of.row_tier]
+    slope = torch.sigmoid(-d)
+    bend = -slope * torch.sigmoid(d) * u
+    return torch.where(of.single_row, torch.stack([slope, bend, bend]), all_three).unbind(0)
 
 
 def scale_lists(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> Tensor:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from tierrank.tiers.tables import Slots, Tables, neighbours, tables_of
+
+__all__ = ["Groups", "Pair", "TierSums", "neighbours", "scan"]
 
 
 class Groups:
@@ -78,6 +83,14 @@ class Pair(NamedTuple):
         safe = torch.where(largest == -torch.inf, 0.0, largest)
         return cls(largest, (values - safe.unsqueeze(1)).exp().sum(1))
 
+    @classmethod
+    def of_slots(cls, values: Tensor, slots: Slots) -> Pair:
+        """Of every group of an array."""
+        taken = slots.take(values, -torch.inf)
+        largest = slots.amax(taken.detach())
+        safe = torch.where(largest == -torch.inf, 0.0, largest)
+        return cls(largest, slots.sum((taken - slots.spread(safe).unsqueeze(1)).exp()))
+
     def merge(self, other: Pair) -> Pair:
         largest = torch.maximum(self.largest, other.largest)
         safe = torch.where(largest == -torch.inf, 0.0, largest)
@@ -99,54 +112,42 @@ class Pair(NamedTuple):
 class TierSums:
     """Log-sum-exps of every upper tier and of what stands below it. Differentiable.
 
-    The arguments are those of `operators.log_prob`.
+    The arguments are those of `operators.log_prob`, and the layout's `Tables`, if it is known.
     """
 
-    def __init__(self, scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...]) -> None:
-        row_offsets, order, tier_offsets, list_offsets = layout
-        self.tier = Groups.between(tier_offsets)
-        self.tier_list, self.row_list = (
-            Groups.between(offsets).of for offsets in (list_offsets, row_offsets)
-        )
-        here = torch.arange(self.tier.number, device=scores.device)
-        self.tiers_above = here - list_offsets[:-1][self.tier_list]
-        self.tiers_under = list_offsets[1:][self.tier_list] - 1 - here
-        self.upwards = neighbours(self.tiers_under, +1)
-        self.in_last = torch.ones(len(scores), dtype=torch.bool, device=scores.device)
-        self.in_last[order] = False
-
-        lengths = row_offsets.diff()
-        if len(scores) and bool((lengths == lengths[0]).all()):
-            last = Pair.of_rows(scores.index_fill(0, order, -torch.inf).view(len(lengths), -1))
+    def __init__(
+        self,
+        scores: Tensor,
+        bottom: Tensor,
+        layout: tuple[Tensor, ...],
+        tables: Tables | None = None,
+    ) -> None:
+        known = tables_of(layout) if tables is None else tables
+        self.tables = known
+        self.tier_list, self.row_list = known.tier_list, known.row_list
+        self.tiers_above, self.tiers_under = known.tiers_above, known.tiers_under
+        self.upwards, self.in_last = known.upwards, known.in_last
+        if known.last is None:
+            upper = torch.where(known.in_last, scores, -torch.inf)
+            last = Pair.of_rows(upper.view(known.n_lists, -1))
         else:
-            last = Groups(self.row_list[self.in_last], len(bottom)).logsumexp(scores[self.in_last])
+            last = Pair.of_slots(scores, known.last)
         floor = last.merge(Pair.of_each(bottom))
-        self.own = self.tier.logsumexp(scores[order])
+        self.own = Pair.of_slots(scores, known.upper)
         self.below = self.own
-        if len(here):
-            under_me = self.own.take((here + 1) % len(here))
-            self.below = floor.take(self.tier_list).where(self.tiers_under == 0, under_me)
+        if known.n_tiers:
+            under_me = self.own.take(known.next_tier)
+            self.below = floor.take(self.tier_list).where(known.lowest, under_me)
             nothing = Pair(
                 torch.full_like(self.below.largest, -torch.inf), torch.zeros_like(self.below.total)
             )
             for partner, inside in self.upwards:
                 self.below = self.below.merge(self.below.take(partner).where(inside, nothing))
 
-
-def neighbours(steps_left: Tensor, direction: int) -> list[tuple[Tensor, Tensor]]:
-    """Partners of a doubling scan: for reach 1, 2, 4 … (index of the partner, is it inside?).
-
-    `steps_left[i]` says how many steps in `direction` (+1 or −1) stay inside i's list.
-    """
-    partners = []
-    here = torch.arange(len(steps_left), device=steps_left.device)
-    furthest = int(steps_left.max()) if len(steps_left) else 0
-    reach = 1
-    while reach <= furthest:
-        partner = (here + direction * reach).clamp(0, len(here) - 1)
-        partners.append((partner, steps_left >= reach))
-        reach *= 2
-    return partners
+    @cached_property
+    def tier(self) -> Groups:
+        """The items of `order`, by upper tier."""
+        return Groups.between(self.tables.layout[2])
 
 
 def scan(start: Tensor, partners: list[tuple[Tensor, Tensor]],

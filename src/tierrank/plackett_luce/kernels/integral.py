@@ -1,0 +1,220 @@
+"""The integral of `quadrature` in plain torch, for all tiers of a table at once.
+
+Static: the shapes follow from the table, and a search takes a fixed number of steps, unless
+looking whether all have arrived costs nothing (on the CPU, outside `torch.compile`). What is
+done for every item and node is done in the scores' own kind of float.
+
+**Nodes.** With z₀ = e^{x₀ + d} at the left end x₀, y = eˣ and E = y/y₀ − 1 ≥ 0 at a node,
+
+    A = 1 − exp(−z₀ E),    ρ = 1/(exp(z₀) − 1),
+    log q(z) − log q(z₀) = log(1 + ρ A),    r(z) = r(z₀) (1 + E) (1 − A) / (1 + ρ A),
+
+for q(z) = 1 − e^−z and r(z) = z/(e^z − 1): two elementary functions an item and node, and every
+difference keeps all its digits, so that ten thousand equal items may round the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tierrank.plackett_luce.inputs import can_look
+from tierrank.plackett_luce.quadrature import (
+    LEGENDRE,
+    MODE_STEPS,
+    MODE_TOLERANCE,
+    Rule,
+)
+from tierrank.tiers.tables import Slots
+
+INVINCIBLE = 1e30  # e^d of an item that nothing beats, as in empty slots: q = 1, r = 0
+BLOCK = 1 << 16  # numbers in one (items, nodes) array on the CPU: they stay in its cache
+LARGE_BLOCK = 1 << 26  # elsewhere
+KEPT = 1 << 24  # numbers in all such arrays that may be kept for the slopes
+
+
+class Strengths(NamedTuple):
+    """Tiers of a table: [rows, width] d and e^d, the latter as a float of the scores' kind."""
+
+    slots: Slots
+    d: Tensor
+    strength: Tensor
+    size: Tensor  # [tiers]
+
+    @classmethod
+    def of(cls, slots: Slots, d: Tensor, kind: torch.dtype) -> Strengths:
+        """From [rows, width] d within ±60."""
+        strength = torch.where(slots.filled, d.exp(), INVINCIBLE).to(kind)
+        return cls(slots, d, strength, slots.sum(slots.filled.to(d)))
+
+    @property
+    def kind(self) -> torch.dtype:
+        return self.strength.dtype
+
+    def total(self, by_row: Tensor) -> Tensor:
+        """[tiers, ...] Σ of [rows, ...], in float64."""
+        return self.slots.sum_rows(by_row.to(self.d))
+
+    def at(self, y: Tensor) -> Tensor:
+        """[rows, width, points] z of every item, at [tiers, points] y = eˣ."""
+        return self.strength.unsqueeze(2) * self.slots.spread(y.to(self.kind)).unsqueeze(1)
+
+
+def expm1(x: Tensor) -> Tensor:
+    """e^x − 1 with all digits, in a graph too: for the CPU, torch.compile subtracts 1 from e^x.
+
+    What e^x lost to rounding before the subtraction is then found again by log1p.
+    """
+    if x.device.type != "cpu" or can_look():
+        return torch.expm1(x)
+    rough = torch.exp(x) - 1
+    mended = torch.where(rough < -0.5, rough, rough * x / torch.log1p(rough))
+    return torch.where(rough == 0, x, mended)
+
+
+def mode(tiers: Strengths) -> tuple[Tensor, Tensor, Tensor]:
+    """[tiers] y = eˣ near the mode of F, and F' and F'' there.
+
+    Newton's method on y = 1 + Σ r, or on its logarithm, whichever goes further: the first is
+    convex and never overshoots, the second is nearly straight where r falls exponentially.
+    """
+    n, d = tiers.size, tiers.strength
+
+    def slopes(y: Tensor) -> tuple[Tensor, Tensor]:
+        z = tiers.at(y.unsqueeze(1)).squeeze(2)
+        r = z * torch.exp(-z) / -expm1(-z)
+        drawn, bends = tiers.total(torch.stack([r, r * (1 - z - r)], 2).sum(1)).unbind(1)
+        return 1 - y + drawn, bends - y
+
+    # the root of y = 1 + n/(1 + z/2), because r(z) is near 1/(1 + z/2)
+    p = tiers.total(torch.where(tiers.slots.filled, d / (1 + d), 0.0).sum(1)) / n
+    mean = (p / (1 - p).clamp(min=1e-4)).clamp(max=1e4)
+    linear = 0.5 - 0.25 * mean
+    y = (1 + n) / (linear + (linear**2 + 0.5 * mean * (1 + n)).sqrt())
+    y = torch.minimum(y.clamp(min=1.0), 1 + n)
+    slope, bend = slopes(y)
+    for _ in range(MODE_STEPS):
+        moving = slope * slope >= MODE_TOLERANCE**2 * -bend
+        if _all_arrived(moving):
+            break
+        drawn = slope + y  # 1 + Σ r, whose derivative in x is bend + y
+        in_logs = (drawn / y).log() / (1 - (bend + y) / drawn)
+        y = torch.where(moving, y * (1 + torch.maximum(-slope / bend, in_logs)), y)
+        slope, bend = slopes(y)
+    return y, slope, bend
+
+
+def ends(tiers: Strengths, rule: Rule) -> tuple[Tensor, Tensor]:
+    """[tiers] the two x between which F stays within `drop` of its maximum.
+
+    Newton's method on the logarithm of how far F has fallen: in y where that goes to the right,
+    because from there F falls as an exponential of y does, and else in x.
+    """
+    y, slope, bend = mode(tiers)
+    x, drop, floor = y.log(), rule.drop, -rule.drop - 1.5  # F(0) − F(x) ≥ −x − 1
+
+    def at(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x.exp()
+        z = tiers.at(y)
+        less = expm1(-z)
+        logs, drawn = tiers.total(
+            torch.stack([torch.log(-less), z * (1 + less) / -less], 3).sum(1)
+        ).unbind(2)
+        return x - y + logs, 1 - y + drawn
+
+    top = at(x.unsqueeze(1))[0] - (0.5 * slope * slope / bend).unsqueeze(1)
+    width = (-2 * drop / bend).sqrt()
+    both = torch.stack([x - 1.15 * width, x + torch.log1p(width)], 1).clamp(min=floor)
+    for _ in range(rule.end_steps):
+        f, slope = at(both)
+        fallen = (top - f).clamp(min=1e-3)
+        moving = ((fallen - drop).abs() >= rule.tolerance) & ~((both <= floor) & (fallen < drop))
+        if _all_arrived(moving):
+            break
+        step = (fallen / drop).log() * fallen / slope
+        further = both + torch.where(step > 0, torch.log1p(step.clamp(min=0.0)), step)
+        both = torch.where(moving, further.clamp(min=floor), both)
+    left, right = both.unbind(1)
+    return left, right
+
+
+def _all_arrived(moving: Tensor) -> bool:
+    """Whether a search is over, as far as looking costs nothing."""
+    return moving.device.type == "cpu" and can_look() and not bool(moving.any())
+
+
+class Nodes:
+    """Gauss-Legendre of every tier: log P, and [tiers, nodes] normalised weights."""
+
+    def __init__(self, tiers: Strengths, rule: Rule, with_slopes: bool) -> None:
+        self.tiers = tiers
+        slots, kind = tiers.slots, tiers.kind
+        left, right = ends(tiers, rule)
+        points, log_weights = (
+            torch.tensor(part, dtype=left.dtype, device=left.device)
+            for part in LEGENDRE[rule.nodes]
+        )
+        half = 0.5 * (right - left)
+        start = left.exp()
+        # rounded once, so that all that follows is of the same nodes
+        self.growth = expm1(half.unsqueeze(1) * (points + 1)).to(kind)
+        self._growth = slots.spread(self.growth).unsqueeze(1)
+        growth = self.growth.to(left)
+
+        z = torch.where(slots.filled, (slots.spread(left).unsqueeze(1) + tiers.d).exp(), INVINCIBLE)
+        less = expm1(-z)
+        t, q = torch.exp(-z), -less
+        log_q = torch.where(z < 0.7, torch.log(q), torch.log1p(-t))
+        self._minus_z, self._minus_odds = -z.to(kind), (-t / q).to(kind)
+        self.z, self.r = z.to(kind), (z * t / q).to(kind)
+
+        keep = with_slopes and can_look() and z.numel() * rule.nodes <= KEPT
+        self._falls: list[Tensor] = []
+        sums = []
+        for block in self._blocks():
+            rise, fall = self._rise_and_fall(block)
+            sums.append(torch.log1p(rise).sum(1))
+            if keep:
+                self._falls.append(fall)
+        logs = tiers.total(torch.cat(sums) if len(sums) > 1 else sums[0])
+
+        f = torch.log1p(growth) - start.unsqueeze(1) * growth + logs + log_weights
+        largest = f.amax(1, keepdim=True)
+        weight = (f - largest).exp()
+        total = weight.sum(1, keepdim=True)
+        self.weight = weight / total
+        self.log_prob = (
+            (largest + total.log()).squeeze(1) + half.log() + (left - start) + slots.sum(log_q)
+        )
+
+    def slopes(self) -> Tensor:
+        """[rows, width] ∂ log P/∂d = E[r] of every item."""
+        by_node = self.tiers.slots.spread((self.weight * (1 + self.growth)).to(self.tiers.kind))
+        means = []
+        for i, block in enumerate(self._blocks()):
+            fall = self._falls[i] if self._falls else self._rise_and_fall(block)[1]
+            means.append((fall * by_node[block].unsqueeze(1)).sum(2))
+        return self.r * (torch.cat(means) if len(means) > 1 else means[0])
+
+    def ratios(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Blocks of rows: which, and [rows, width, nodes] z and r."""
+        for block in self._blocks():
+            z = self.z[block].unsqueeze(2) * (1 + self._growth[block])
+            yield block, z, z * torch.exp(-z) / -expm1(-z)
+
+    def _blocks(self) -> list[slice]:
+        rows = len(self.z)
+        if not can_look():  # in a graph, where such arrays are fused away
+            return [slice(0, rows)]
+        most = BLOCK if self.z.device.type == "cpu" else LARGE_BLOCK
+        size = max(1, most // (self.z.shape[1] * self.growth.shape[1]))
+        return [slice(i, min(i + size, rows)) for i in range(0, rows, size)]
+
+    def _rise_and_fall(self, block: slice) -> tuple[Tensor, Tensor]:
+        """ρ A and (1 − A) / (1 + ρ A)."""
+        less = expm1(self._minus_z[block].unsqueeze(2) * self._growth[block])  # −A
+        rise = self._minus_odds[block].unsqueeze(2) * less
+        return rise, (1 + less) / (1 + rise)
