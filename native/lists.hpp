@@ -93,30 +93,16 @@ template <class T> class Worker {
     bool climb(const Lists<T> &p, std::int64_t i, std::int64_t first, T *e, T &top, double &bottom,
                int threads) {
         const std::int64_t start = p.row_offsets[i], n = p.rows(i);
-        const bool is_long = n > LONG_LIST;
         p.log_prob[i] = T(0);
         if (p.bottom_gradient) p.bottom_gradient[i] = 0.0;
         if (n == 0) return false;
         const T *w = p.scores + start;
-        if (is_long) {
-            std::vector<T> parts((n + SEGMENT - 1) / SEGMENT);
-            by_segments(n, threads, [&](std::int64_t s, std::int64_t at, std::int64_t count) {
-                parts[s] = largest_score(w + at, count);
-            });
-            top = largest_score(parts.data(), std::int64_t(parts.size()));
-        } else {
-            top = largest_score(w, n);
-        }
+        top = largest_score(w, n, threads);
         if (!(top - top == T(0))) {
             p.log_prob[i] = std::numeric_limits<T>::quiet_NaN();
             return false;
         }
-        if (is_long)
-            by_segments(n, threads, [&](std::int64_t, std::int64_t at, std::int64_t count) {
-                exponentials(w + at, count, top, e + start + at);
-            });
-        else
-            exponentials(w, n, top, e + start);
+        exponentials(w, n, top, e + start, threads);
 
         // gather the upper tiers, and take them out of the rows
         T lowest = top;
@@ -137,16 +123,7 @@ template <class T> class Worker {
             tier_worth[j - first] = all;
         }
 
-        double under = 0.0;
-        if (is_long) {
-            std::vector<double> parts((n + SEGMENT - 1) / SEGMENT);
-            by_segments(n, threads, [&](std::int64_t s, std::int64_t at, std::int64_t count) {
-                parts[s] = total(e + start + at, count);
-            });
-            for (double part : parts) under += part;
-        } else {
-            under = total(e + start, n);
-        }
+        double under = total(e + start, n, threads);
         const double drop = p.bottom ? p.bottom[i] - double(top) : NOTHING;
         bottom = drop == NOTHING ? 0.0 : exp1(drop);
         under += bottom;
@@ -257,12 +234,7 @@ template <class T> class Worker {
         if (p.bottom_gradient) p.bottom_gradient[i] = -owed * bottom;
         const std::int64_t start = p.row_offsets[i], n = p.rows(i);
         if (p.diagonal) descend_diagonal(p, i, first, e);
-        if (n > LONG_LIST)
-            by_segments(n, threads, [&](std::int64_t, std::int64_t at, std::int64_t count) {
-                multiply(e + start + at, count, T(-owed));
-            });
-        else
-            multiply(e + start, n, T(-owed));
+        multiply(e + start, n, T(-owed), threads);
         owed = 0.0;
         for (std::int64_t j = lo; j < hi; ++j) {
             const std::int64_t at = begin[j - first], from = p.tier_offsets[j];

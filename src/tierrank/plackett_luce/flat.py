@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -48,7 +47,7 @@ class FlatLists(ScoredLists):
             wide = values.to(wide_dtype(values.device))
             self.rest = Rest(wide, tiers.items, self.layout[0])
 
-    @cached_property
+    @property
     def bottom(self) -> Tensor:
         if self.rest is not None:
             return self.rest.log_sum
@@ -95,6 +94,10 @@ class FlatLists(ScoredLists):
             return kernel.derivatives(*self._problem(tier_weights))  # type: ignore[no-any-return]
         except NonFiniteScore as error:
             raise self._located(error) from None
+
+    def scaled(self, rows: Tensor, by_list: Tensor) -> Tensor:
+        """[rows] every row times the number of its list."""
+        return kernel_for(rows.device).scale_lists(rows, self.layout[0], by_list)  # type: ignore[no-any-return]
 
     def check_finite(self) -> None:
         """The complaint that `log_prob` would make."""

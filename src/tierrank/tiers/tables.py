@@ -64,7 +64,7 @@ class Slots:
     def take(self, values: Tensor, fill: float) -> Tensor:
         """[rows, width] the numbers of an array; `fill` where a slot has none."""
         if len(values) == 0:
-            return values.new_full(self.index.shape, fill)
+            return values.new_full(self.index.shape, fill) + values.sum()  # for autograd
         taken = values.index_select(0, self.index.reshape(-1)).view(self.index.shape)
         return torch.where(self.filled, taken, fill)
 

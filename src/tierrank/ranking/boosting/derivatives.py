@@ -271,10 +271,10 @@ class _Likelihood:
         lists = FlatLists(torch.from_numpy(scores.astype(np.float32)), tiers)
         value, gradient, bend = lists.derivatives(self.upper)
         loss = -float(value.double() @ weights) / len(tiers)
-        by_row = -weights.float().repeat_interleave(lists.layout[0].diff())
+        factor = -weights.float()
         both = []
         for part in (gradient, bend):
-            part = part * by_row
+            part = lists.scaled(part, factor)
             if lists.gather is not None:
                 part = torch.empty_like(part).index_copy_(0, lists.gather, part)
             both.append(part.numpy())
