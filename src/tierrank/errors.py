@@ -1,0 +1,47 @@
+"""Complaints and advice that name arguments, so that a command can spell them as its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Argument(NamedTuple):
+    """An argument that a message names, alone or with a value: `prior`, `prior="gaussian"`."""
+
+    name: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f'{self.name}="{self.value}"'
+
+
+class _Spelled:
+    """A message in parts, where each `Argument` stands for itself.
+
+    As text it speaks Python; `spelled` lets somebody else say what the arguments are called.
+    """
+
+    args: tuple[object, ...]
+
+    def __str__(self) -> str:
+        return self.spelled(str)
+
+    def spelled(self, spell: Callable[[Argument], str]) -> str:
+        """The message, with `spell` of each argument in its place."""
+        return "".join(spell(p) if isinstance(p, Argument) else str(p) for p in self.args)
+
+
+class ArgumentError(_Spelled, ValueError):
+    """A bad value, or advice to give another argument.
+
+    >>> error = ArgumentError("nobody beat 'b': use ", Argument("prior", "gaussian"))
+    >>> print(error)
+    nobody beat 'b': use prior="gaussian"
+    >>> error.spelled(lambda argument: f"--{argument.name} {argument.value}")
+    "nobody beat 'b': use --prior gaussian"
+    """
+
+
+class ArgumentWarning(_Spelled, UserWarning):
+    """The same of something that goes on all the same."""
