@@ -33,7 +33,7 @@ from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.extreme.runs import Runs
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import range_numbers
+from tierrank.tiers.arrays import range_numbers
 from tierrank.training import Checkpoint, Watch
 from tierrank.training.checkpoint import digest
 from tierrank.training.loop import Position

@@ -26,7 +26,7 @@ from scores import Scores
 from tierrank import losses, metrics
 from tierrank.data import RankingData
 from tierrank.ranking.features import Standardize
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 
 POWERS = (0.1, 0.01, 0.001, 0.0001, 0.00001)
 

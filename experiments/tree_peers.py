@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tierrank import metrics
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 from tierrank.training import History
 
 

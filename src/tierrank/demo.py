@@ -52,7 +52,7 @@ def write_examples(folder: Path, seed: int) -> None:
     from tierrank.data import Rankings, write_letor, write_rankings, write_xc
     from tierrank.data.synthetic import label_sets
     from tierrank.storage import replace_file
-    from tierrank.tiers.rest import with_rest_written
+    from tierrank.tiers.selection import with_rest_written
 
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(seed)

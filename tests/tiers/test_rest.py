@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 import tierrank as tr
-from tierrank.tiers.distinct import equal_lists
-from tierrank.tiers.rest import with_rest_written
+from tierrank.tiers.selection import equal_lists, with_rest_written
 
 
 def test_a_written_rest_is_the_same_likelihood():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tierrank._types import IntArray
 from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.aggregation.inference import MOST_DENSE, Kind, columns, covariance
 from tierrank.aggregation.likelihood import WITHOUT_ERRORS, terms_of
@@ -19,7 +20,6 @@ from tierrank.aggregation.terms import ListTerm, Sum, Term, prior_from
 from tierrank.aggregation.terms.priors import Prior
 from tierrank.losses.kinds import is_likelihood
 from tierrank.losses.registry import find
-from tierrank.tiers.arrays import IntArray
 
 
 class FittedLists(WorthResults):

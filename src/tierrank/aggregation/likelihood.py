@@ -16,7 +16,7 @@ from tierrank.losses.kinds import STOCHASTIC
 from tierrank.losses.modules import Objective
 from tierrank.losses.registry import find
 from tierrank.tiers import Tiers
-from tierrank.tiers.rest import with_rest_written
+from tierrank.tiers.selection import with_rest_written
 from tierrank.training.settings import check_count
 
 # They give each pair's order a probability, so the estimate is finite only where everybody can

@@ -8,11 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tierrank._types import IntArray
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import IntArray, to_numpy
-from tierrank.tiers.distinct import equal_lists
+from tierrank.tiers.arrays import to_numpy
+from tierrank.tiers.selection import equal_lists
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -13,6 +13,7 @@ import torch
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+from tierrank._types import IntArray
 from tierrank.aggregation import places
 from tierrank.aggregation.inference import Kind, reach
 from tierrank.aggregation.lists import FloatArray, weighted_lists
@@ -22,7 +23,6 @@ from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.plackett_luce import log_prob, log_prob_above
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import IntArray
 from tierrank.training.settings import Learned, check_count
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.aggregation.inference import MOST_DENSE, reach
 from tierrank.aggregation.lists import FloatArray
-from tierrank.tiers.arrays import IntArray
 from tierrank.training.settings import check_count
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tierrank.data.letor import read_letor_files
 from tierrank.data.letor.reader import check_fewer
 from tierrank.data.reading import is_table
 from tierrank.data.tables.choice import absent
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

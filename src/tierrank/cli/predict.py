@@ -88,7 +88,7 @@ def ranks_of(rows: RankingData, scores: Array) -> Array:
     """[rows] the place of each row in its query, from 1; of equal scores the first row is first."""
     import numpy as np
 
-    from tierrank.tiers.grouping import group_rows
+    from tierrank.tiers.labels import group_rows
 
     query, keys = group_rows(rows.qid, len(rows))
     order = np.lexsort((-scores, query))  # stable

@@ -22,7 +22,7 @@ from tierrank.data.letor import read_letor_files
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.reading import is_table
 from tierrank.data.tables import read_table
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 
 Read = Callable[[Sequence[Path]], list[RankingData]]
 

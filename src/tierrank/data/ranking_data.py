@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tierrank.tiers import Tiers
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 
 Missing = float | Literal["keep"]
 

@@ -23,7 +23,7 @@ from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups, Pair
 from tierrank.plackett_luce.scored import ScoredLists
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import range_numbers, repeat
+from tierrank.tiers.arrays import range_numbers, repeat
 
 
 @objective("listnet", "listwise", "Cao et al., 2007")

@@ -15,7 +15,7 @@ from torch import Tensor
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import range_numbers, ranges, repeat
+from tierrank.tiers.arrays import range_numbers, ranges, repeat
 
 Alpha = Literal["gain"] | Callable[[Tensor, Tensor], Tensor] | Sequence[float] | Any
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from tierrank.plackett_luce.inputs import wide_dtype
 from tierrank.plackett_luce.scored import ScoredLists
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import offsets, range_numbers, ranges
+from tierrank.tiers.arrays import offsets, range_numbers, ranges
 
 
 class TierOrder(ScoredLists):

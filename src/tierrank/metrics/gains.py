@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tierrank._types import AnyArray
 from tierrank.metrics.inputs import FloatArray, Gain, Lists
-from tierrank.tiers.arrays import AnyArray
 
 
 def gains_of(lists: Lists, gain: Gain) -> FloatArray:

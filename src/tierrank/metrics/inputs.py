@@ -9,16 +9,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tierrank.tiers.arrays import (
-    AnyArray,
-    IntArray,
-    list_of_entry,
-    offsets,
-    preview,
-    stable_order,
-    to_numpy,
-)
-from tierrank.tiers.grouping import as_keys, checked_lengths, group_rows
+from tierrank._types import AnyArray, IntArray
+from tierrank.tiers.arrays import list_of_entry, offsets, preview, stable_order, to_numpy
+from tierrank.tiers.labels import as_keys, checked_lengths, group_rows
 
 FloatArray = npt.NDArray[np.float64]
 Gain = Literal["exp2", "linear"] | Callable[[FloatArray], Any]

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tierrank._types import AnyArray, IntArray
 from tierrank.metrics.inputs import Lists
 from tierrank.metrics.ranked import best_first, runs
-from tierrank.tiers.arrays import AnyArray, IntArray, offsets, stable_order
+from tierrank.tiers.arrays import offsets, stable_order
 
 
 class Levels(NamedTuple):

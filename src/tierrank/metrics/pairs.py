@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.metrics.gains import gains_of
 from tierrank.metrics.inputs import (
     Empty,
@@ -19,7 +20,6 @@ from tierrank.metrics.inputs import (
     read_lists,
 )
 from tierrank.metrics.inversions import Levels, inversions, levels, sorted_by, tied_pairs
-from tierrank.tiers.arrays import IntArray
 
 
 def pairwise_disagreement(

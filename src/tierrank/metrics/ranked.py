@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tierrank._types import AnyArray, IntArray
 from tierrank.metrics.inputs import FloatArray, Lists, Ties, choice
-from tierrank.tiers.arrays import AnyArray, IntArray, offsets, run_starts, stable_order
+from tierrank.tiers.arrays import offsets, run_starts, stable_order
 
 # Integers in a range up to this are sorted by one packed key, together with their list.
 _NARROW = 1 << 16

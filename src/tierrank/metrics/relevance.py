@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tierrank._types import AnyArray
 from tierrank.metrics.inputs import (
     Empty,
     Lists,
@@ -18,7 +19,6 @@ from tierrank.metrics.inputs import (
     read_lists,
 )
 from tierrank.metrics.ranked import Ranked, counts_before, rank_rows
-from tierrank.tiers.arrays import AnyArray
 
 
 def precision(

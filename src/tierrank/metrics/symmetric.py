@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.metrics.inputs import FloatArray
 from tierrank.metrics.ranked import Ranked
-from tierrank.tiers.arrays import IntArray, list_of_entry, offsets
+from tierrank.tiers.arrays import list_of_entry, offsets
 
 _NOTHING = 1e-18
 # Numbers in a table of one block of ties: small enough for the processor's cache.

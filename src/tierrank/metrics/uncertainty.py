@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tierrank._types import AnyArray
 from tierrank.metrics.inputs import FloatArray
-from tierrank.tiers.arrays import AnyArray, to_numpy
+from tierrank.tiers.arrays import to_numpy
 
 # Random numbers that are held at once.
 _BLOCK = 1 << 21

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import range_numbers
+from tierrank.tiers.arrays import range_numbers
 
 
 class ScoredLists:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tierrank.tiers import Tiers
-from tierrank.tiers.grouping import as_keys, checked_lengths
+from tierrank.tiers.labels import as_keys, checked_lengths
 
 Array = np.ndarray[Any, Any]
 

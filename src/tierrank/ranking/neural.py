@@ -14,7 +14,7 @@ from tierrank.ranking.list_loss import ListLoss, lists_that_teach
 from tierrank.ranking.networks import Scorer
 from tierrank.ranking.scoring import list_by_list, score_rows
 from tierrank.storage import Arrays
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.batches import ListBatches, as_float32
 from tierrank.training.devices import device_for, fabric_for, own_randomness, seed_generators

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tierrank.data.ranking_data import RankingData
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 
 Array = np.ndarray[Any, Any]
 

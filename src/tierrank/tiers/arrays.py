@@ -1,18 +1,18 @@
-"""What the builders share: numpy views of the user's input, and ragged arithmetic."""
+"""What the room shares: numpy views of the user's input, and arithmetic on ragged ranges."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-IntArray = npt.NDArray[np.int64]
-AnyArray = npt.NDArray[Any]
+from tierrank._types import AnyArray, IntArray
+
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -75,8 +75,14 @@ def device_of(values: Any) -> torch.device:
     return values.device if isinstance(values, Tensor) else torch.device("cpu")
 
 
-def offsets(sizes: npt.ArrayLike) -> IntArray:
+@overload
+def offsets(sizes: Tensor) -> Tensor: ...
+@overload
+def offsets(sizes: npt.ArrayLike) -> IntArray: ...
+def offsets(sizes: Tensor | npt.ArrayLike) -> Tensor | IntArray:
     """Running sum from 0: the borders of consecutive ranges with these sizes."""
+    if isinstance(sizes, Tensor):
+        return torch.nn.functional.pad(sizes.cumsum(0), (1, 0))
     sizes = np.asarray(sizes, dtype=np.int64)
     borders = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=borders[1:])
@@ -88,16 +94,16 @@ def list_of_entry(entry_offsets: IntArray) -> IntArray:
     return np.repeat(np.arange(len(entry_offsets) - 1, dtype=np.int64), np.diff(entry_offsets))
 
 
+def range_at(borders: IntArray, entry: int) -> int:
+    """Number of the range that one entry belongs to."""
+    return int(np.searchsorted(borders, entry, side="right")) - 1
+
+
 def run_starts(values: AnyArray) -> IntArray:
     """Where runs of equal neighbours start (nothing for no values)."""
     changed = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=changed[1:])
     return np.flatnonzero(changed)
-
-
-def is_sorted(values: AnyArray) -> bool:
-    """Whether no value is smaller than the one before it."""
-    return bool(np.all(values[1:] >= values[:-1]))
 
 
 def stable_order(key: IntArray, n_keys: int) -> IntArray | None:
@@ -106,7 +112,7 @@ def stable_order(key: IntArray, n_keys: int) -> IntArray | None:
     Sorting the pairs (key, position) packed into one integer is several times faster than an
     argsort, and is stable because no two are equal.
     """
-    if is_sorted(key):
+    if np.all(key[1:] >= key[:-1]):
         return None
     bits = max(len(key) - 1, 1).bit_length()
     if n_keys.bit_length() + bits > 63:
@@ -116,6 +122,24 @@ def stable_order(key: IntArray, n_keys: int) -> IntArray | None:
     packed.sort()
     packed &= (1 << bits) - 1
     return packed
+
+
+def repeat(values: Tensor, sizes: Tensor) -> Tensor:
+    """Repeat each value as often as its size says."""
+    if values.device.type == "cpu":  # numpy's is several times faster than torch's, and no threads
+        return torch.from_numpy(np.repeat(values.numpy(), sizes.numpy()))
+    return values.repeat_interleave(sizes)
+
+
+def range_numbers(sizes: Tensor) -> Tensor:
+    """Give 0 as often as sizes[0] says, 1 as often as sizes[1], ..."""
+    return repeat(torch.arange(len(sizes), device=sizes.device), sizes)
+
+
+def ranges(starts: Tensor, sizes: Tensor) -> Tensor:
+    """Give starts[0], starts[0] + 1, ... (sizes[0] of them), then those of the next range."""
+    shift = repeat(starts - sizes.cumsum(0) + sizes, sizes)
+    return shift.add_(torch.arange(len(shift), device=starts.device))
 
 
 def preview(values: Any, limit: int = 60) -> str:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from tierrank.tiers.arrays import AnyArray, IntArray, list_of_entry, preview
+from tierrank._types import AnyArray, IntArray
+from tierrank.tiers.arrays import list_of_entry, preview, range_at
 
 
 class Catalogue(NamedTuple):
@@ -102,7 +103,7 @@ def encode(
     except TypeError:
         at = next(i for i, name in enumerate(names) if not _hashable(name))
         raise ValueError(
-            f"list {_list_at(borders, at)}: item {preview(names[at])} cannot be a name, because a "
+            f"list {range_at(borders, at)}: item {preview(names[at])} cannot be a name, because a "
             f"{type(names[at]).__name__} is not hashable. Use numbers or strings as names, and a "
             "tuple or a set for a tie."
         ) from None
@@ -188,7 +189,7 @@ def _refuse_unknown(
         else preview(stated.names, 40)
     )
     raise ValueError(
-        f"list {_list_at(borders, at)}: item {preview(name)} is not in the catalogue ({known}). "
+        f"list {range_at(borders, at)}: item {preview(name)} is not in the catalogue ({known}). "
         "Leave it out, or give items= with all the names."
     )
 
@@ -215,15 +216,11 @@ def _refuse_missing(
     if code is not None:
         where = "items"
         if codes is not None and borders is not None:
-            where = f"list {_list_at(borders, int(np.argmax(codes == code)))}"
+            where = f"list {range_at(borders, int(np.argmax(codes == code)))}"
         raise ValueError(
             f"{where}: {preview(names[code])} is a missing value, which cannot be the name of an "
             "item: leave it out."
         )
-
-
-def _list_at(borders: IntArray, at: int) -> int:
-    return int(np.searchsorted(borders, at, side="right")) - 1
 
 
 def _hashable(name: object) -> bool:

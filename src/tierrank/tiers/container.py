@@ -10,16 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank.tiers.arrays import AnyArray, Parts, outside_graphs
+from tierrank._types import AnyArray
+from tierrank.tiers.arrays import Parts, outside_graphs, ranges, repeat
+from tierrank.tiers.build import parts_from_positives, parts_from_preferences, parts_from_rankings
 from tierrank.tiers.catalogue import are_numbers
-from tierrank.tiers.convert import labels_of, rankings_of
-from tierrank.tiers.display import describe
+from tierrank.tiers.display import describe, labels_of, rankings_of
 from tierrank.tiers.labels import parts_from_labels
-from tierrank.tiers.layout import Layout, layout_of
-from tierrank.tiers.positives import parts_from_positives
-from tierrank.tiers.preferences import parts_from_preferences
-from tierrank.tiers.ragged import ranges, repeat
-from tierrank.tiers.rankings import parts_from_rankings
+from tierrank.tiers.layout import Layout, Tables, layout_of, tables_of
 from tierrank.tiers.selection import (
     concatenate,
     first_places,
@@ -28,7 +25,6 @@ from tierrank.tiers.selection import (
     select,
     without_ties,
 )
-from tierrank.tiers.tables import Tables, tables_of
 from tierrank.tiers.validation import check_fields, same_tiers
 
 Kept = TypeVar("Kept")
@@ -83,9 +79,7 @@ class Tiers:
     names: tuple[Any, ...] | None = None
     keys: AnyArray | None = None
     labels: Tensor | None = None
-    _layouts: dict[bool, Layout] = field(default_factory=dict, init=False)
     _kept: dict[Hashable, Any] = field(default_factory=dict, init=False)
-    _tables: dict[bool, Tables] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -411,12 +405,14 @@ class Tiers:
         per_list
             for a catalogue: whether scores are [lists, n_items], or [n_items] shared by all lists
         """
-        per_list = per_list or self.n_items is None  # else there is only one way
-        if per_list not in self._layouts:
-            self._layouts[per_list] = layout_of(self, per_list)
-        if self.device.type != "cpu":
-            self.tables(per_list)
-        return self._layouts[per_list]
+        # for rows there is only one way
+        key = "layout" if per_list or self.n_items is None else "shared layout"
+        layout: Layout | None = self._kept.get(key)
+        if layout is None:
+            layout = self._kept[key] = layout_of(self, key == "layout")
+            if self.device.type != "cpu":
+                self.tables(per_list)
+        return layout
 
     def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Give what depends on the tiers alone: made by the first call with this key, and kept."""
@@ -429,12 +425,9 @@ class Tiers:
 
         `layout` makes them too, where no native core computes: on every device but the CPU.
         """
-        per_list = per_list or self.n_items is None
-        if per_list not in self._tables:
-            if per_list not in self._layouts:
-                self._layouts[per_list] = layout_of(self, per_list)
-            self._tables[per_list] = tables_of(self._layouts[per_list][1:])
-        return self._tables[per_list]
+        layout = self.layout(per_list)
+        key = "tables" if per_list or self.n_items is None else "shared tables"
+        return self.kept(key, lambda: tables_of(layout[1:]))
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same: the same order, whatever the labels, and on any device."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tierrank._native import kahn
-from tierrank.tiers.arrays import IntArray, offsets
+from tierrank._types import IntArray
+from tierrank.tiers.arrays import offsets
 
 
 class CycleError(Exception):

@@ -1,17 +1,29 @@
-"""The likelihood's view of a `Tiers`: every list one range of rows, its last tier left implicit."""
+"""The likelihood's view of a `Tiers`: every list one range of rows, its last tier left implicit.
+
+`Layout` is what the native core takes. On a device without it every step is an operation on whole
+tensors, and `torch.compile` fuses those that are static: no index to be found, no size to be looked
+at, no two numbers that are added into one place. So groups of different sizes (tiers, lists) are
+laid out as rows of a table (`Slots`): a sum over a group is a sum along rows, and numbers go from
+groups to items and back by gathering only. All of it is made once, outside graphs (`Tables`).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from tierrank.tiers.arrays import outside_graphs
-from tierrank.tiers.ragged import offsets, range_numbers, repeat
+from tierrank.tiers.arrays import offsets, outside_graphs, range_numbers, repeat
 
 if TYPE_CHECKING:
     from tierrank.tiers.container import Tiers
+
+FEW = 3  # tiers of up to so many items are summed over their subsets, without an integral
+WIDTHS = (2, 4, 8, 16)  # a row of these is summed in float32, if the scores are that
+WIDTHS_OF_SUMS = (2, 4, 8, 16, 32, 64)  # a row of sums in float64
+COST_OF_A_ROW = 4  # in slots, for the choice between widths
 
 
 class Layout(NamedTuple):
@@ -100,3 +112,212 @@ def _without_last(
     tier_offsets = offsets(sizes[upper])
     list_offsets = tiers.list_offsets - offsets(last_is_written.long())
     return Layout(rows, row_offsets, order, tier_offsets, list_offsets)
+
+
+class Slots:
+    """Groups of a flat array, each laid out in one or more rows of a table.
+
+    A sum over ten thousand numbers is then one of sums of at most 16: adding equal numbers one
+    by one would round each time the same way.
+
+    Attributes
+    ----------
+    index
+        [rows, width] where in the array the number of a slot stands
+    filled
+        [rows, width] whether there is one
+    group
+        [rows] the group that a row belongs to
+    rows
+        the rows as elements of the groups; None if row i is group i
+    """
+
+    def __init__(
+        self, starts: Tensor, sizes: Tensor, elements: Tensor, widths: tuple[int, ...] = WIDTHS
+    ) -> None:
+        """Group g holds elements[starts[g] : starts[g] + sizes[g]], which are places."""
+        self.width = _best_width(sizes, widths)
+        rows = ((sizes + self.width - 1) // self.width).clamp(min=1)
+        self.group = range_numbers(rows)
+        first = offsets(rows)
+        row = torch.arange(len(self.group), device=sizes.device) - first[self.group]
+        along = torch.arange(self.width, device=sizes.device)
+        place = (row * self.width)[:, None] + along
+        self.filled = place < sizes[self.group][:, None]
+        place = torch.where(self.filled, place + starts[self.group][:, None], 0)
+        self.index = elements[place] if len(elements) else torch.zeros_like(place)
+        self.rows: Slots | None = None
+        if len(self.group) > len(sizes):
+            everything = torch.arange(len(self.group), device=sizes.device)
+            self.rows = Slots(first[:-1], rows, everything, WIDTHS_OF_SUMS)
+
+    def take(self, values: Tensor, fill: float) -> Tensor:
+        """[rows, width] the numbers of an array; `fill` where a slot has none."""
+        if len(values) == 0:
+            return values.new_full(self.index.shape, fill) + values.sum()  # for autograd
+        taken = values.index_select(0, self.index.reshape(-1)).view(self.index.shape)
+        return torch.where(self.filled, taken, fill)
+
+    def spread(self, by_group: Tensor) -> Tensor:
+        """[rows, ...] the number of every row's group."""
+        return by_group if self.rows is None else by_group.index_select(0, self.group)
+
+    def sum(self, by_slot: Tensor) -> Tensor:
+        """[groups, ...] of [rows, width, ...]."""
+        return self.sum_rows(by_slot.sum(1))
+
+    def sum_rows(self, by_row: Tensor) -> Tensor:
+        """[groups, ...] of [rows, ...]."""
+        if self.rows is None:
+            return by_row
+        inner = self.rows
+        taken = by_row.index_select(0, inner.index.reshape(-1))
+        taken = taken.view(*inner.index.shape, *by_row.shape[1:])
+        filled = inner.filled.view(*inner.filled.shape, *(1,) * (by_row.dim() - 1))
+        return inner.sum(torch.where(filled, taken, 0.0))
+
+    def amax(self, by_slot: Tensor) -> Tensor:
+        """[groups] of [rows, width]."""
+        by_row = by_slot.amax(1)
+        return by_row if self.rows is None else self.rows.amax(self.rows.take(by_row, -torch.inf))
+
+
+def _best_width(sizes: Tensor, widths: tuple[int, ...]) -> int:
+    """Wide rows hold large groups in few steps, narrow ones small groups without waste."""
+
+    def slots(width: int) -> int:
+        rows = ((sizes + width - 1) // width).clamp(min=1)
+        return int(rows.sum()) * (width + COST_OF_A_ROW)
+
+    return min(widths, key=slots) if len(sizes) else widths[0]
+
+
+class Tables:
+    """The tables of a layout (`Layout` without its `rows`).
+
+    Upper tiers are of kinds by their size, because each has its own formula: `few` (tiers of 1,
+    of 2, ... items, where there are any: their numbers, and [tiers, n] the rows of their items)
+    and `many`. Results of all kinds stand one after the other, and `place_of_tier` and
+    `place_of_row` find them there.
+    """
+
+    def __init__(self, layout: tuple[Tensor, ...]) -> None:
+        row_offsets, order, tier_offsets, list_offsets = layout
+        self.layout = layout
+        device, sizes, starts = order.device, tier_offsets.diff(), tier_offsets[:-1]
+        self.n_lists, self.n_tiers = len(list_offsets) - 1, len(sizes)
+        lengths, tiers = row_offsets.diff(), list_offsets.diff()
+        self.n_rows = int(lengths.sum())
+        self.tier_list, self.row_list = range_numbers(tiers), range_numbers(lengths)
+
+        # tiers along their list
+        here = torch.arange(self.n_tiers, device=device)
+        self.tiers_above = here - list_offsets[:-1][self.tier_list]
+        self.tiers_under = list_offsets[1:][self.tier_list] - 1 - here
+        self.lowest = self.tiers_under == 0
+        self.next_tier = (here + 1).clamp(max=max(self.n_tiers - 1, 0))
+        self.upwards = neighbours(self.tiers_under, +1)
+        self.downwards = neighbours(self.tiers_above, -1)
+        self.upper = Slots(starts, sizes, order)
+        self.terms = Slots(list_offsets[:-1], tiers, here)
+
+        # the last tier of every list: what remains of its rows
+        self.in_last = torch.ones(self.n_rows, dtype=torch.bool, device=device)
+        self.in_last[order] = False
+        self.equal_lengths = bool(self.n_rows and (lengths == lengths[0]).all())
+        self.last: Slots | None = None
+        if not self.equal_lengths:
+            rows = self.in_last.nonzero()[:, 0]
+            number = torch.bincount(self.row_list[rows], minlength=self.n_lists)
+            self.last = Slots(offsets(number)[:-1], number, rows)
+
+        # the upper tier of a row (0 for those in the last), and its place in the table of these
+        tier_of = range_numbers(sizes)
+        self.row_tier, self.place_in_upper = torch.zeros(2, self.n_rows, device=device).long()
+        self.row_tier[order] = tier_of
+        index, filled = self.upper.index, self.upper.filled
+        place = torch.arange(index.numel(), device=device).view(index.shape)
+        self.place_in_upper[index[filled]] = place[filled]
+        self.single_row = (
+            ~self.in_last & (sizes[self.row_tier] == 1) if self.n_tiers else ~self.in_last
+        )
+
+        # every row pays to the tier just above it, and the bottom to the lowest one
+        above = torch.full_like(self.row_list, -1)
+        above[order] = torch.where(self.tiers_above[tier_of] > 0, tier_of - 1, -1)
+        bottom_above = torch.where(tiers > 0, list_offsets[1:] - 1, -1)
+        above = torch.where(self.in_last, bottom_above[self.row_list], above)
+        self.pays, self.paid = above >= 0, above.clamp(min=0)
+        self.bottom_pays, self.bottom_paid = bottom_above >= 0, bottom_above.clamp(min=0)
+
+        # tiers by kind, and where their results stand: those of items behind one 0
+        kinds = [(sizes == n).nonzero()[:, 0] for n in range(1, FEW + 1)]
+        self.many = (sizes > FEW).nonzero()[:, 0]
+        self.few = [
+            (tiers, order[starts[tiers].unsqueeze(1) + torch.arange(n, device=device)])
+            for n, tiers in enumerate(kinds, 1)
+            if len(tiers)
+        ]
+        self.many_slots = Slots(starts[self.many], sizes[self.many], order)
+        self.place_of_tier = torch.cat([*kinds, self.many]).argsort()
+        self.place_of_row = torch.zeros_like(self.row_list)
+        behind = 1
+        many = (self.many_slots.index, self.many_slots.filled)
+        for index, filled in [*((rows, torch.ones_like(rows) > 0) for _, rows in self.few), many]:
+            place = behind + torch.arange(index.numel(), device=device).view(index.shape)
+            self.place_of_row[index[filled]] = place[filled]
+            behind += index.numel()
+
+    def sum_last(self, by_row: Tensor) -> Tensor:
+        """[lists] Σ over the last tier of a list of [rows]."""
+        if self.last is None:
+            return torch.where(self.in_last, by_row, 0.0).view(self.n_lists, -1).sum(1)
+        return self.last.sum(self.last.take(by_row, 0.0))
+
+    def all_in_list(self, by_row: Tensor) -> Tensor:
+        """[lists] whether all of a list's [rows] are true."""
+        row_offsets = self.layout[0]
+        wrong = torch.nn.functional.pad((~by_row).cumsum(0), (1, 0))
+        return wrong[row_offsets[1:]] == wrong[row_offsets[:-1]]
+
+
+def neighbours(steps_left: Tensor, direction: int) -> list[tuple[Tensor, Tensor]]:
+    """Partners of a doubling scan: for reach 1, 2, 4 … (index of the partner, is it inside?).
+
+    `steps_left[i]` says how many steps in `direction` (+1 or −1) stay inside i's list.
+    """
+    partners = []
+    here = torch.arange(len(steps_left), device=steps_left.device)
+    furthest = int(steps_left.max()) if len(steps_left) else 0
+    reach = 1
+    while reach <= furthest:
+        partner = (here + direction * reach).clamp(0, len(here) - 1)
+        partners.append((partner, steps_left >= reach))
+        reach *= 2
+    return partners
+
+
+# Tables by the identity of the first tensor of their layout, as long as that lives.
+_kept: dict[int, tuple[tuple[weakref.ref[Tensor], ...], Tables]] = {}
+
+
+def _tables_of(layout: tuple[Tensor, ...]) -> Tables:
+    """The tables of a layout, made once and kept as long as its tensors."""
+    key = id(layout[0])
+    entry = _kept.get(key)
+    if entry is not None and all(ref() is part for ref, part in zip(entry[0], layout, strict=True)):
+        return entry[1]
+    made = Tables(tuple(part.detach() for part in layout))
+
+    def forget(_: Any) -> None:
+        if (entry := _kept.get(key)) is not None and entry[1] is made:
+            del _kept[key]
+
+    _kept[key] = (weakref.ref(layout[0], forget), *map(weakref.ref, layout[1:])), made
+    return made
+
+
+tables_of = outside_graphs(
+    _tables_of,
+    "how tiers lie depends on values, which a graph has not: call tiers.tables() before",
+)

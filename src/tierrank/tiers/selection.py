@@ -1,4 +1,4 @@
-"""Taking lists out of a `Tiers`, and putting several together."""
+"""`Tiers` from `Tiers`: lists taken out or put together, ties broken, the rest written out."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tierrank._types import AnyArray, IntArray
 from tierrank.randomness import as_generator
-from tierrank.tiers.arrays import AnyArray, outside_graphs
-from tierrank.tiers.ragged import offsets, range_numbers, ranges, repeat
+from tierrank.tiers.arrays import offsets, outside_graphs, range_numbers, ranges, repeat
 
 if TYPE_CHECKING:
     from tierrank.tiers.container import Tiers
@@ -264,3 +265,77 @@ def first_places(tiers: Tiers, k: int) -> Tiers:
 def _ending(starts: Tensor, end: int) -> Tensor:
     """Borders of ranges that begin here, follow each other, and stop at the end."""
     return torch.cat([starts, starts.new_full((1,), end)])
+
+
+def with_rest_written(tiers: Tiers) -> Tiers:
+    """The same lists without a rest: in its place, their last tier names every other item.
+
+    Takes memory for lists × items.
+
+    Examples
+    --------
+    >>> from tierrank import Tiers
+    >>> tiers = Tiers.from_rankings([["a"], ["c", "b"]], items=["a", "b", "c"], rest="last")
+    >>> with_rest_written(tiers).to_rankings()
+    [['a', ('b', 'c')], ['c', 'b', 'a']]
+    """
+    if not tiers.rest:
+        return tiers
+    n_lists, n_items = len(tiers), tiers.n_items or 0
+    lengths = tiers.lengths.numpy()
+    written_list = np.repeat(np.arange(n_lists), lengths)
+    in_rest = np.ones((n_lists, n_items), dtype=bool)
+    in_rest[written_list, tiers.items.numpy()] = False
+    rest_list, rest_items = np.nonzero(in_rest)
+    order = np.argsort(np.append(written_list, rest_list), kind="stable")
+    rest_size = n_items - lengths
+    per_list = np.diff(tiers.list_offsets.numpy())
+    # Behind the last tier of every list that does not name all items, insert one.
+    sizes = np.insert(
+        tiers.tier_sizes.numpy(),
+        tiers.list_offsets.numpy()[1:][rest_size > 0],
+        rest_size[rest_size > 0],
+    )
+    return replace(
+        tiers,
+        items=torch.from_numpy(np.append(tiers.items.numpy(), rest_items)[order]),
+        tier_offsets=torch.from_numpy(offsets(sizes)),
+        list_offsets=torch.from_numpy(offsets(per_list + (rest_size > 0))),
+        rest=False,
+        keys=None,
+        labels=None,
+    )
+
+
+def equal_lists(tiers: Tiers) -> tuple[IntArray, IntArray]:
+    """First of the lists that are equal, for each kind, and [lists] which kind a list is.
+
+    A list is told by two 64-bit sums over its items of a hash of (item, tier's place), which do
+    not depend on the order inside a tier. That different lists agree in both is as probable as a
+    fault of the memory.
+    """
+    items = tiers.items.numpy().astype(np.uint64)
+    list_offsets, tier_offsets = tiers.list_offsets.numpy(), tiers.tier_offsets.numpy()
+    per_list = np.diff(list_offsets)
+    place = np.arange(len(tier_offsets) - 1) - np.repeat(list_offsets[:-1], per_list)
+    place = np.repeat(place, np.diff(tier_offsets)).astype(np.uint64)
+    borders = tier_offsets[list_offsets]
+    sums = []
+    for seed in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03):
+        hashed = _mixed(_mixed(items + np.uint64(seed)) ^ (place * np.uint64(0xA24BAED4963EE407)))
+        running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashed, dtype=np.uint64)])
+        sums.append(running[borders[1:]] - running[borders[:-1]])
+    both = np.empty(len(tiers), dtype=[("a", np.uint64), ("b", np.uint64)])
+    both["a"], both["b"] = sums
+    _, first, which = np.unique(both, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # kinds in order of first appearance
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return first[order], number[which]
+
+
+def _mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of SplitMix64: every bit of the input changes half of the output's."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank.tiers.ragged import range_numbers
+from tierrank.tiers.arrays import range_numbers
 
 if TYPE_CHECKING:
     from tierrank.tiers.container import Tiers

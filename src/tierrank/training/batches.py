@@ -133,13 +133,14 @@ class ListBatches:
         )
         upper, end_upper = whole.list_offsets[[first, last]].tolist()
         entry, end_entry = whole.tier_offsets[[upper, end_upper]].tolist()
-        tiers._layouts[True] = Layout(
+        layout = Layout(
             rows=None,
             row_offsets=whole.row_offsets[first : last + 1] - row,
             order=whole.order[entry:end_entry] - row,
             tier_offsets=whole.tier_offsets[upper : end_upper + 1] - entry,
             list_offsets=whole.list_offsets[first : last + 1] - upper,
         )
+        tiers.kept("layout", lambda: layout)
         return tiers
 
 

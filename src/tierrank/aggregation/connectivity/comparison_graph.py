@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tierrank._native import nest_lists
+from tierrank._types import IntArray
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import IntArray
 
 NodeArray = npt.NDArray[np.int32]
 Edges = tuple[NodeArray, NodeArray]

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tierrank._types import IntArray
 from tierrank.aggregation.connectivity.comparison_graph import ComparisonGraph, comparison_graph
 from tierrank.aggregation.connectivity.explanation import explain
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import IntArray
 from tierrank.tiers.graph import Graphs, layer_tiers
 
 BoolArray = npt.NDArray[np.bool_]

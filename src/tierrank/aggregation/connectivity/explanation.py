@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierrank.tiers.arrays import IntArray, offsets
+from tierrank._types import IntArray
+from tierrank.tiers.arrays import offsets
 
 if TYPE_CHECKING:
     from tierrank.aggregation.connectivity.components import Connectivity

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.aggregation.inference import MOST_DENSE, Kind
 from tierrank.aggregation.lists import FloatArray
 from tierrank.aggregation.results import WorthResults
-from tierrank.tiers.arrays import IntArray
 
 if TYPE_CHECKING:
     from tierrank.aggregation.covariates.results import FeatureResults

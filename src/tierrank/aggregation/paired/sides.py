@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tierrank._types import AnyArray
 from tierrank.aggregation.paired.outcomes import FloatArray, IntArray
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import AnyArray, offsets, preview
+from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import catalogue_of, read_catalogue
 
 

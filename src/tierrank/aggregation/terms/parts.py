@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from tierrank._types import IntArray
 from tierrank.aggregation.lists import FloatArray
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import IntArray
 
 CHUNK = 1 << 24  # numbers of a [lists, items] block of gradients
 

@@ -12,7 +12,7 @@ from tierrank.aggregation.lists import FloatArray
 from tierrank.aggregation.terms.exact import Exact
 from tierrank.aggregation.terms.parts import Bend, summed_squares
 from tierrank.tiers import Tiers
-from tierrank.tiers.rest import with_rest_written
+from tierrank.tiers.selection import with_rest_written
 
 LARGEST = 32  # items of a tier whose matrix is kept: 256 bytes an entry, at most
 CHUNK = 1 << 24  # numbers, of tiers' matrices and items, that are kept at a time for the sum of all

@@ -97,7 +97,7 @@ def _check_format(out: Path, items: int, lists: int) -> None:
 def _for_format(rankings: Rankings, out: Path) -> Rankings:
     """Write the last tier out where the format has no word for it."""
     from tierrank.data.rankings.reading import format_of
-    from tierrank.tiers.rest import with_rest_written
+    from tierrank.tiers.selection import with_rest_written
 
     if format_of(out) == "jsonl":
         return rankings

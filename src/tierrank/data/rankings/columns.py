@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from tierrank._types import AnyArray, IntArray
 from tierrank.data.tables.arrow import ArrowColumns, codes_and_distinct, fill
 from tierrank.data.tables.assembly import BadColumn, Columns, Distinct, FloatArray, spread
 from tierrank.data.tables.choice import absent, refuse_same_names
@@ -25,8 +26,7 @@ from tierrank.data.tables.frames import frame_columns, frame_error
 from tierrank.data.tables.keys import BadKey, keys_of, keys_of_words
 from tierrank.data.tables.parquet_reader import open_parquet, read_columns
 from tierrank.data.tables.reader import PARQUET, TableFormat, table_kind
-from tierrank.tiers.arrays import AnyArray, IntArray
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 
 SURE_DIGITS = 15  # that a float64 keeps of any decimal
 

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tierrank._types import IntArray
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import IntArray, offsets, preview
+from tierrank.tiers.arrays import offsets, preview
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from tierrank._types import IntArray
 from tierrank.data.rankings.container import Rankings, left_over, short
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import IntArray, offsets, preview
+from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing, read_catalogue
 
 FloatArray = npt.NDArray[np.float64]

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from tierrank._types import AnyArray, IntArray
 from tierrank.data.tables.assembly import FloatArray
 from tierrank.data.tables.errors import shown
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import AnyArray, IntArray, offsets
+from tierrank.tiers.arrays import offsets
 from tierrank.tiers.catalogue import Catalogue
 
 

@@ -8,14 +8,14 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.data.rankings.columns import Fetched, Keys
 from tierrank.data.rankings.grouped import Entries, without_repeats
 from tierrank.data.rankings.missing_ranks import ranks_and_actions
 from tierrank.data.tables.assembly import FloatArray
 from tierrank.data.tables.errors import shown
-from tierrank.tiers.arrays import IntArray
 from tierrank.tiers.catalogue import Catalogue, catalogue_of
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 
 _BETWEEN_KEYS = " / "
 

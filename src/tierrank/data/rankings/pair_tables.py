@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from tierrank._types import IntArray
 from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Fetched, open_table
 from tierrank.data.rankings.games import FIRST, SECOND, TIE, Games, OutcomeArray
@@ -17,7 +18,6 @@ from tierrank.data.rankings.sides import read_sides
 from tierrank.data.rankings.winners import TIE_WORDS, WinnerAs, Winners, outcomes
 from tierrank.data.tables.assembly import BadColumn, FloatArray
 from tierrank.data.tables.reader import TableFormat
-from tierrank.tiers.arrays import IntArray
 
 
 @expands

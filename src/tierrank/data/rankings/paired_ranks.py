@@ -20,7 +20,7 @@ from tierrank.data.tables.errors import shown
 from tierrank.data.tables.reader import TableFormat
 from tierrank.tiers.arrays import preview, to_numpy
 from tierrank.tiers.catalogue import Catalogue, encode, plain_list
-from tierrank.tiers.grouping import group_rows
+from tierrank.tiers.labels import group_rows
 
 
 @expands

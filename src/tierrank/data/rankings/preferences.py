@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Fetched, Keys, open_table
 from tierrank.data.rankings.container import Rankings
@@ -15,7 +16,7 @@ from tierrank.data.rankings.sides import Sides, read_sides
 from tierrank.data.tables.errors import shown
 from tierrank.data.tables.reader import TableFormat
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import IntArray, offsets
+from tierrank.tiers.arrays import offsets
 
 Method = Literal["exact", "layers"]
 

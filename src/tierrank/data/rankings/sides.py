@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tierrank._types import AnyArray, IntArray
 from tierrank.data.rankings.columns import Fetched, Keys
-from tierrank.tiers.arrays import AnyArray, IntArray
 from tierrank.tiers.catalogue import catalogue_of
 
 

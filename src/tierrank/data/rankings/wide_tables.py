@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Fetched, Keys, open_table
 from tierrank.data.rankings.container import Rankings
@@ -17,7 +18,6 @@ from tierrank.data.tables.assembly import FloatArray
 from tierrank.data.tables.csv_numbers import MISSING
 from tierrank.data.tables.keys import BadKey, keys_of_words
 from tierrank.data.tables.reader import TableFormat
-from tierrank.tiers.arrays import IntArray
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing
 
 Cells = Literal["ranks", "items"]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tierrank.plackett_luce import sample
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import range_numbers
+from tierrank.tiers.arrays import range_numbers
 
 
 def simulate(

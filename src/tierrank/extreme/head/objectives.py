@@ -24,7 +24,7 @@ from tierrank.extreme.head import pairs
 from tierrank.extreme.head.written import InBlock
 from tierrank.names import fused_name
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import offsets, range_numbers, ranges
+from tierrank.tiers.arrays import offsets, range_numbers, ranges
 
 Loss = Callable[[Tensor, Tiers], Tensor]  # of scores and tiers, [lists] losses
 

@@ -8,7 +8,7 @@ from torch.nn.functional import softplus
 
 from tierrank import _native
 from tierrank.plackett_luce.kernels import compiled_for
-from tierrank.tiers.ragged import range_numbers
+from tierrank.tiers.arrays import range_numbers
 
 AT_ONCE = 1 << 22  # pairs that plain torch holds
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import range_numbers
+from tierrank.tiers.arrays import range_numbers
 
 GATHERED = 1 << 21  # numbers of weight rows that are copied at once: 8 MB of float32
 

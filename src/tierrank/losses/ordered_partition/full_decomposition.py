@@ -17,7 +17,7 @@ from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups, Pair, TierSums, neighbours
 from tierrank.plackett_luce.rest import Rest
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import range_numbers, repeat
+from tierrank.tiers.arrays import range_numbers, repeat
 
 
 @objective("pmop-fd", "ordered partition", "Tran et al., 2010")

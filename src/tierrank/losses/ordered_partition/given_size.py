@@ -22,7 +22,7 @@ from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.plackett_luce.kernels.ragged import Groups
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import offsets, ranges, repeat
+from tierrank.tiers.arrays import offsets, ranges, repeat
 
 MOST_TERMS = 1 << 25  # of one stage: 8,000 items, of which half are chosen
 MOST_ENTRIES = 1 << 24  # of all stages: what remains is written out at each, some 100 bytes an item

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from tierrank.losses.ordered_partition.given_size import GivenSize
 from tierrank.plackett_luce.transforms import once
-from tierrank.tiers.ragged import range_numbers
+from tierrank.tiers.arrays import range_numbers
 
 MOST_ITEMS = 200
 BLOCK = 1 << 23  # numbers held at once: a list of MOST_ITEMS just fits

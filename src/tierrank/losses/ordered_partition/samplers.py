@@ -12,8 +12,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from tierrank.tiers.ragged import offsets as borders_of
-from tierrank.tiers.ragged import range_numbers, ranges
+from tierrank.tiers.arrays import offsets as borders_of
+from tierrank.tiers.arrays import range_numbers, ranges
 
 
 def gibbs(

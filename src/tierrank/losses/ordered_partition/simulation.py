@@ -17,7 +17,7 @@ from tierrank.plackett_luce.inputs import Scores, check_finite, wide_dtype
 from tierrank.plackett_luce.sampling import BLOCK
 from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import offsets
+from tierrank.tiers.arrays import offsets
 
 Generator = torch.Generator | None
 Draw = Callable[[Tensor, Tensor], Tensor]  # [items] f and [rows, items] what remains -> chosen

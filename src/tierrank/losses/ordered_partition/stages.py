@@ -13,7 +13,7 @@ from tierrank.plackett_luce.inputs import wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups
 from tierrank.plackett_luce.scored import ScoredLists
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import offsets, range_numbers, ranges, repeat
+from tierrank.tiers.arrays import offsets, range_numbers, ranges, repeat
 
 Direction = Literal["forward", "backward"]
 

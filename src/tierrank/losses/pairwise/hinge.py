@@ -13,7 +13,7 @@ from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.plackett_luce.kernels.ragged import Groups
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import repeat
+from tierrank.tiers.arrays import repeat
 
 
 @objective("ranksvm", "pairwise", "Joachims, 2002")

@@ -18,7 +18,7 @@ from tierrank.losses.pairwise import plain
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.kernels import compiled_for
 from tierrank.plackett_luce.transforms import once
-from tierrank.tiers.ragged import range_numbers, repeat
+from tierrank.tiers.arrays import range_numbers, repeat
 
 
 def sum_over_wins(kind: str, order: TierOrder, parameter: Tensor) -> Tensor:

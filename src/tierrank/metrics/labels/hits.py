@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tierrank._types import AnyArray, IntArray
 from tierrank.metrics.inputs import FloatArray
 from tierrank.metrics.labels.inputs import Relevant, read_relevant, read_top, read_weights
-from tierrank.tiers.arrays import AnyArray, IntArray, list_of_entry
+from tierrank.tiers.arrays import list_of_entry
 
 # Relevant labels that are sorted at once: their keys fit into a processor's cache.
 _BLOCK = 1 << 18

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tierrank._types import AnyArray, IntArray
 from tierrank.metrics.inputs import FloatArray
-from tierrank.tiers.arrays import AnyArray, IntArray, to_numpy
+from tierrank.tiers.arrays import to_numpy
 
 
 class Relevant(NamedTuple):

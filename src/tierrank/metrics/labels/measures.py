@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.metrics.inputs import FloatArray, Reduction, choice, finish, ratio
 from tierrank.metrics.labels.hits import Hits, WeightedHits, look_up, weigh
 from tierrank.metrics.labels.inputs import checked_places
-from tierrank.tiers.arrays import IntArray
 
 OutOf = Literal["reachable", "all"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.metrics.inputs import FloatArray
 from tierrank.metrics.labels.inputs import read_relevant
-from tierrank.tiers.arrays import IntArray
 
 
 def inverse_propensity(Y: Any, a: float = 0.55, b: float = 1.5) -> FloatArray:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tierrank.plackett_luce.kernels.plain import by_tables
-from tierrank.tiers.tables import Tables
+from tierrank.tiers.layout import Tables
 
 
 def in_graph(

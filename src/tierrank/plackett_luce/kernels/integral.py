@@ -28,7 +28,7 @@ from tierrank.plackett_luce.quadrature import (
     MODE_TOLERANCE,
     Rule,
 )
-from tierrank.tiers.tables import Slots
+from tierrank.tiers.layout import Slots
 
 INVINCIBLE = 1e30  # e^d of an item that nothing beats, as in empty slots: q = 1, r = 0
 BLOCK = 1 << 16  # numbers in one (items, nodes) array on the CPU: they stay in its cache

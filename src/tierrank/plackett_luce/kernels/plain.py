@@ -1,7 +1,7 @@
 """The likelihood of tiers and its derivatives in plain torch: any device, the same numbers.
 
 The same stages as `native/lists.hpp`, each over all lists at once, by the tables of
-`tiers/tables.py`. Log-sum-exps and all that is done once a tier are in float64 here too, but for
+`tiers/layout.py`. Log-sum-exps and all that is done once a tier are in float64 here too, but for
 devices that have none.
 """
 
@@ -16,7 +16,7 @@ from tierrank.plackett_luce.kernels.few import few_items
 from tierrank.plackett_luce.kernels.integral import Nodes, Strengths
 from tierrank.plackett_luce.kernels.ragged import TierSums, scan
 from tierrank.plackett_luce.quadrature import CLAMP, Rule, rule_for
-from tierrank.tiers.tables import Slots, Tables, tables_of
+from tierrank.tiers.layout import Slots, Tables, tables_of
 
 
 class Below:

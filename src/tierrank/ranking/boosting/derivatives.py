@@ -25,7 +25,7 @@ from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.tier_weights import upper_tier_weights
 from tierrank.ranking.inputs import Array
 from tierrank.tiers import Tiers
-from tierrank.tiers.ragged import repeat
+from tierrank.tiers.arrays import repeat
 
 Second = Literal["exact", "upper bound", "constant"]
 

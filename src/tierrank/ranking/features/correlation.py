@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tierrank._types import IntArray
 from tierrank.ranking.features.columns import (
     AnyArray,
     FloatArray,
@@ -14,7 +15,6 @@ from tierrank.ranking.features.columns import (
     row_blocks,
     unit_power,
 )
-from tierrank.tiers.arrays import IntArray
 
 # A column whose mean is this many deviations from 0 is centred. Others are not: their zeros, and
 # so products that are 0 in every row, stay exact.

@@ -8,16 +8,11 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from tierrank._types import IntArray
 from tierrank.ranking.features.base import FeatureTransformer
 from tierrank.ranking.features.columns import AnyArray, FloatArray, row_blocks, unit_power
-from tierrank.tiers.arrays import (
-    IntArray,
-    list_of_entry,
-    offsets,
-    run_starts,
-    stable_order,
-)
-from tierrank.tiers.grouping import as_keys, group_rows
+from tierrank.tiers.arrays import list_of_entry, offsets, run_starts, stable_order
+from tierrank.tiers.labels import as_keys, group_rows
 
 Method = Literal["minmax", "standard", "rank"]
 

@@ -10,10 +10,10 @@ from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from tierrank._types import IntArray
 from tierrank.ranking.features.base import FeatureTransformer
 from tierrank.ranking.features.columns import AnyArray, FloatArray, row_blocks
 from tierrank.ranking.features.correlation import product_correlations
-from tierrank.tiers.arrays import IntArray
 
 
 class SecondOrder(FeatureTransformer):

@@ -14,8 +14,7 @@ from tierrank.data.rankings.preflib.checks import DATA_TYPES, DataType, type_fau
 from tierrank.data.rankings.preflib.header import TEXTS, distinct_names, is_known, split_line
 from tierrank.data.rankings.preflib.orders import IntArray
 from tierrank.tiers import Tiers
-from tierrank.tiers.distinct import equal_lists
-from tierrank.tiers.rest import with_rest_written
+from tierrank.tiers.selection import equal_lists, with_rest_written
 
 _LARGEST_COUNT = 10**15
 
