@@ -30,5 +30,5 @@ def reduce(losses: Tensor, weights: Any, reduction: Reduction) -> Tensor:
     if reduction == "mean":
         if (isinstance(total, int) or can_look()) and not total > 0:
             raise ValueError("there is no mean over no lists, or over lists that all weigh 0")
-        return weighted.sum() / total
+        return weighted.mean() if weights is None else weighted.sum() / total
     raise ValueError(f'reduction is "mean", "sum" or "none", not {reduction!r}')

@@ -86,22 +86,20 @@ class EagerLogProb(torch.autograd.Function):
         tier_weights: Tensor | None,
     ) -> Tensor:
         kernel = kernel_for(scores.device)
-        value, *gradients = kernel.log_prob_and_gradient(scores, bottom, layout, tier_weights, True)
+        value, ctx.pullback = kernel.log_prob_and_pullback(scores, bottom, layout, tier_weights)
         ctx.save_for_backward(scores, bottom)
-        ctx.kernel, ctx.gradients, ctx.problem = kernel, gradients, (layout, tier_weights)
+        ctx.problem = layout, tier_weights
         return value  # type: ignore[no-any-return]
 
     @staticmethod
     def backward(ctx: Any, by_value: Tensor) -> tuple[Tensor | None, ...]:
-        layout, tier_weights = ctx.problem
-        gradient, by_bottom = ctx.gradients
-        scale: Callable[..., Tensor] = ctx.kernel.scale_lists
-        if torch.is_grad_enabled():
-            scores, bottom = ctx.saved_tensors
-            scale, problem = scale_lists, problem_of(scores, bottom, layout, tier_weights)
-            _, gradient, by_bottom = log_prob(*problem, True)
-        to_scores = scale(gradient, layout[0], by_value)
-        return to_scores, by_bottom * by_value if ctx.needs_input_grad[1] else None, None, None
+        if not torch.is_grad_enabled():
+            return *ctx.pullback(by_value), None, None
+        scores, bottom = ctx.saved_tensors
+        problem = problem_of(scores, bottom, *ctx.problem)
+        _, gradient, by_bottom = log_prob(*problem, True)
+        to_bottom = by_bottom * by_value if ctx.needs_input_grad[1] else None
+        return scale_lists(gradient, problem[2], by_value), to_bottom, None, None
 
 
 def problem_of(

@@ -7,6 +7,8 @@ devices that have none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -91,6 +93,20 @@ def log_prob_and_gradient(
     if result[0].isnan().any():
         raise why_nan(scores, layout[0], tier_weights)
     return result
+
+
+def log_prob_and_pullback(
+    scores: Tensor, bottom: Tensor | None, layout: tuple[Tensor, ...], tier_weights: Tensor | None
+) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, Tensor | None]]]:
+    """As in `native`: what takes the derivatives by the values to scores and bottom."""
+    value, gradient, by_bottom = log_prob_and_gradient(scores, bottom, layout, tier_weights, True)
+    assert gradient is not None
+
+    def pullback(by_value: Tensor) -> tuple[Tensor, Tensor | None]:
+        to_bottom = None if bottom is None or by_bottom is None else by_bottom * by_value
+        return scale_lists(gradient, layout[0], by_value), to_bottom
+
+    return value, pullback
 
 
 def by_tables(
