@@ -103,7 +103,7 @@ def test_the_names_that_commands_know_are_those_of_the_registries():
     from tierrank.data.rankings.detection import KINDS
     from tierrank.data.rankings.reading import FileFormat
     from tierrank.extreme.samplers import Name
-    from tierrank.metrics.labels.registry import MEASURES as LABEL_MEASURES
+    from tierrank.metrics.labels import MEASURES as LABEL_MEASURES
     from tierrank.ranking.features import TRANSFORMERS
 
     assert tuple(losses.OBJECTIVES) == names.OBJECTIVES

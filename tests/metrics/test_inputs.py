@@ -1,5 +1,6 @@
 """What users may give, what must not matter, and what is refused."""
 
+import inspect
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from metrics.definitions import lists_with_ties
 from tierrank import metrics
+from tierrank.metrics import lists
 
 SEEDS = st.integers(0, 10**6)
 
@@ -231,3 +233,52 @@ def test_names_as_people_write_them(name, shown, same):
 def test_names_that_do_not_exist(name, options, message):
     with pytest.raises(ValueError, match=message):
         metrics.from_name(name, **options)
+
+
+@pytest.mark.parametrize("ties", ["average", "input"])
+def test_several_measures_of_the_same_rows_are_those_of_each_alone(ties):
+    rng = np.random.default_rng(2)
+    scores, labels = rng.normal(size=300).round(1), rng.integers(0, 4, size=300)
+    qid = rng.integers(0, 30, size=300)
+    several = [
+        metrics.from_name(name, ties=ties) if ties == "input" and "ties" in known else name
+        for name, measure in metrics.MEASURES.items()
+        for known in [inspect.signature(measure).parameters]
+    ]
+    several += [
+        "ndcg@1",
+        "ndcg@3",
+        "map@2",
+        metrics.from_name("dcg@2", gain=lambda y: (y - 2) ** 2),
+    ]
+    values = metrics.evaluate(scores, labels, several, qid=qid, reduction="none")
+    assert list(values) == [each if isinstance(each, str) else each.name for each in several]
+    for each, value in zip(several, values.values(), strict=True):
+        alone = metrics.from_name(each) if isinstance(each, str) else each
+        assert np.array_equal(value, alone(scores, labels, qid=qid, reduction="none"))
+    means = metrics.evaluate(scores, labels, several, qid=qid)
+    assert means["ndcg@3"] == metrics.ndcg(scores, labels, qid=qid, k=3)
+
+
+def test_several_measures_group_and_sort_the_rows_once(monkeypatch):
+    counted = []
+
+    def count(owner, name):
+        original = getattr(owner, name)
+
+        def counting(*given):
+            counted.append(name)
+            return original(*given)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(lists, "group_rows")
+    count(lists.Lists, "best_first")
+    several = ["ndcg@1", "ndcg", "map", "err", "sharp-ndcg", "tau-b"]
+    metrics.evaluate([3.0, 2.0, 1.0, 0.5], [0, 2, 1, 1], several, qid=["a", "b", "a", "b"])
+    assert counted == ["group_rows", "best_first", "best_first"]  # by scores, and by labels
+
+
+def test_a_measure_that_is_asked_for_twice_is_refused():
+    with pytest.raises(ValueError, match="ndcg@5 is asked for twice"):
+        metrics.evaluate([1.0, 2.0], [0, 1], ["ndcg@5", "nDCG@5"])

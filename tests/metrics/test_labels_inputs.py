@@ -7,7 +7,6 @@ import torch
 
 from metrics.label_definitions import random_rows
 from tierrank.metrics import labels
-from tierrank.metrics.labels import hits
 
 TOP, Y = np.array([[0, 2], [1, -1], [2, 1]]), scipy.sparse.csr_array(np.eye(3, 4))
 Q = np.array([1.5, 2.0, 1.0, 4.0])
@@ -154,7 +153,7 @@ def test_nothing_given_is_changed():
 def test_how_rows_are_cut_into_blocks_does_not_matter(block, monkeypatch):
     top, Y, q = random_rows(9, rows=70)
     expected = all_values(top, Y, q)
-    monkeypatch.setattr(hits, "_BLOCK", block)
+    monkeypatch.setattr(labels, "_BLOCK", block)
     assert all_values(top, Y, q) == expected
 
 
@@ -173,7 +172,7 @@ def test_rows_with_many_labels_are_searched_to_both_ends():
             (np.ones(2 * count), np.tile(relevant, 2), [0, count, 2 * count]), shape=(2, 3000)
         )
         top = np.tile(np.arange(3000), (2, 1))
-        found = hits.look_up(top, Y, 3000).found
+        found = labels.look_up(top, Y, 3000).found
         assert np.flatnonzero(found[0]).tolist() == relevant.tolist()
         assert np.flatnonzero(found[1]).tolist() == relevant.tolist()
 

@@ -10,6 +10,8 @@ of some of the options below. They give a float, the mean over lists, or with
     0.8295009024
     >>> metrics.from_name("mrr@5")(scores, labels, lengths=[3, 2])
     0.75
+    >>> metrics.evaluate(scores, labels, ["ndcg@1", "map"], lengths=[3, 2])  # sorted once
+    {'ndcg@1': 0.5, 'map': 0.7916666667}
 
 Arguments that they share
 -------------------------
@@ -42,7 +44,7 @@ from tierrank.metrics import labels
 from tierrank.metrics.cascade import err, reciprocal_rank
 from tierrank.metrics.discounted import dcg, ndcg, sharp_ndcg
 from tierrank.metrics.pairs import kendall_tau_b, pairwise_disagreement
-from tierrank.metrics.registry import MEASURES, Metric, from_name
+from tierrank.metrics.registry import MEASURES, Metric, evaluate, from_name
 from tierrank.metrics.relevance import average_precision, precision, recall
 from tierrank.metrics.uncertainty import Interval, PairedTest, bootstrap_interval, paired_test
 
@@ -55,6 +57,7 @@ __all__ = [
     "bootstrap_interval",
     "dcg",
     "err",
+    "evaluate",
     "from_name",
     "kendall_tau_b",
     "labels",

@@ -1,4 +1,4 @@
-"""Sums of gains, discounted by rank: DCG, NDCG and the sharp NDCG of paper 004."""
+"""Sums of gains, discounted by rank: DCG, NDCG, and the sharp NDCG of Lan et al. (2014)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from tierrank.metrics.gains import gains_from_zero, gains_of
-from tierrank.metrics.inputs import (
+from tierrank._types import FloatArray
+from tierrank.metrics.lists import (
     Empty,
-    FloatArray,
     Gain,
     Lists,
+    Ranked,
     Reduction,
     Ties,
     checked_k,
-    finish,
     ratio,
     read_lists,
+    reduced,
 )
-from tierrank.metrics.ranked import Ranked, best_first, rank_rows
 
 
 def dcg(
@@ -47,8 +46,8 @@ def dcg(
     k = checked_k(k)
     lists = read_lists(scores, labels, qid, lengths)
     gains = gains_of(lists, gain)
-    ranked = rank_rows(lists, ties)
-    return finish(_discounted(gains, ranked, log_discount(ranked, k)), reduction)
+    ranked = lists.ranked(ties)
+    return reduced(_discounted(gains, ranked, log_discount(ranked, k)), reduction)
 
 
 def ndcg(
@@ -91,8 +90,9 @@ def ndcg(
     k = checked_k(k)
     lists = read_lists(scores, labels, qid, lengths)
     gains = gains_from_zero(lists, gain)
-    ranked = rank_rows(lists, ties)
-    return _normalised(lists, gains, ranked, log_discount(ranked, k), empty, reduction)
+    ranked = lists.ranked(ties)
+    best = _best_gains(lists, gains, gain)
+    return _normalised(gains, best, ranked, log_discount(ranked, k), empty, reduction)
 
 
 def sharp_ndcg(
@@ -111,7 +111,7 @@ def sharp_ndcg(
         sharp-NDCG = Σ_i (n − rank of i) gain(label of i) / its maximum      for n rows
 
     The arguments are those of `tierrank.metrics`. Without tied scores its numerator is the
-    maximum less `pairwise_disagreement` (theorem 3 of the paper). A list is `empty` if the maximum
+    maximum less `pairwise_disagreement` (their theorem 3). A list is `empty` if the maximum
     is 0: all its gains are 0, or it has a single row.
 
         >>> from tierrank import metrics
@@ -120,8 +120,9 @@ def sharp_ndcg(
     """
     lists = read_lists(scores, labels, qid, lengths)
     gains = gains_from_zero(lists, gain)
-    ranked = rank_rows(lists, ties)
-    return _normalised(lists, gains, ranked, linear_discount(ranked), empty, reduction)
+    ranked = lists.ranked(ties)
+    best = _best_gains(lists, gains, gain)
+    return _normalised(gains, best, ranked, linear_discount(ranked), empty, reduction)
 
 
 def log_discount(ranked: Ranked, k: int | None) -> FloatArray:
@@ -143,14 +144,54 @@ def _discounted(gains: FloatArray, ranked: Ranked, discount: FloatArray) -> Floa
     return ranked.list_sums(ranked.tie_means(gains[ranked.order]) * discount)
 
 
+def _best_gains(lists: Lists, gains: FloatArray, gain: Gain) -> FloatArray:
+    """[rows] the gains of each list, descending; those of the user's own need not follow labels."""
+    descending: FloatArray = gains[lists.best_first(gains) if callable(gain) else lists.by_label]
+    return descending
+
+
 def _normalised(
-    lists: Lists,
     gains: FloatArray,
+    best_gains: FloatArray,
     ranked: Ranked,
     discount: FloatArray,
     empty: Empty,
     reduction: Reduction,
 ) -> Any:
-    best = ranked.list_sums(gains[best_first(gains, lists)] * discount)
+    best = ranked.list_sums(best_gains * discount)
     values = ratio(_discounted(gains, ranked, discount), best)
-    return finish(values, reduction, best == 0, empty)
+    return reduced(values, reduction, best == 0, empty)
+
+
+def gains_of(lists: Lists, gain: Gain) -> FloatArray:
+    """[rows] what each label is worth: 2^label − 1, the label, or a function of the user's."""
+    labels = lists.labels.astype(np.float64, copy=False)
+    if callable(gain):
+        gains = _called(gain, labels)
+    elif gain == "linear":
+        gains = labels
+    elif gain == "exp2":
+        lists.refuse(labels < 0, 'is negative, where gain="exp2" has no meaning', "raise it to 0")
+        with np.errstate(over="ignore"):
+            gains = np.exp2(labels) - 1
+    else:
+        raise ValueError(f'gain is "exp2", "linear" or a function of the labels, not {gain!r}.')
+    lists.refuse(~np.isfinite(gains), "has no finite gain", "use smaller labels, or another gain")
+    return gains
+
+
+def gains_from_zero(lists: Lists, gain: Gain) -> FloatArray:
+    """[rows] gains that are not negative, so that there is a best possible sum to divide by."""
+    gains = gains_of(lists, gain)
+    lists.refuse(gains < 0, "has a negative gain, which cannot be normalised", "raise it to 0")
+    return gains
+
+
+def _called(gain: Any, labels: FloatArray) -> FloatArray:
+    gains = np.asarray(gain(labels.copy()), dtype=np.float64)
+    if gains.shape != labels.shape:
+        raise ValueError(
+            f"gain must give one number a label: for labels of shape {labels.shape} it gave "
+            f"shape {gains.shape}."
+        )
+    return gains

@@ -1,20 +1,22 @@
-"""Every measure by its name, as people write it: `ndcg@10`, `map`, `mrr@5`, `tau-b`."""
+"""Every measure by its name, as people write it: `ndcg@10`, `map`, `tau-b`; of labels `psp@5`."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tierrank import names
 from tierrank.metrics.cascade import err, reciprocal_rank
 from tierrank.metrics.discounted import dcg, ndcg, sharp_ndcg
-from tierrank.metrics.inputs import Reduction, checked_k
+from tierrank.metrics.lists import Reduction, checked_k, read_lists
 from tierrank.metrics.pairs import kendall_tau_b, pairwise_disagreement
 from tierrank.metrics.relevance import average_precision, precision, recall
 
-MEASURES: dict[str, Callable[..., Any]] = {
+Measure = Callable[..., Any]
+
+MEASURES: dict[str, Measure] = {
     "ndcg": ndcg,
     "dcg": dcg,
     "err": err,
@@ -26,6 +28,7 @@ MEASURES: dict[str, Callable[..., Any]] = {
     "pairwise-disagreement": pairwise_disagreement,
     "tau-b": kendall_tau_b,
 }
+"""Measures of scored rows; those of labels are in `tierrank.metrics.labels`, as `MEASURES` too."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Metric:
     """
 
     name: str
-    function: Callable[..., Any]
+    function: Measure
     options: Mapping[str, Any] = field(default_factory=dict)
     higher_is_better: bool = True
 
@@ -64,6 +67,42 @@ class Metric:
         )
 
 
+@dataclass(frozen=True)
+class LabelMetric:
+    """A measure of predicted labels at a k: call it with predictions and relevant labels.
+
+    Attributes
+    ----------
+    name
+        as `labels.evaluate` calls it: ``"PSP@5"``
+    k
+        how many predictions count
+    function
+        the measure
+    options
+        what else it is called with, such as ``{"out_of": "all"}``
+    """
+
+    name: str
+    k: int
+    function: Measure
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def needs_propensity(self) -> bool:
+        """Whether it must be called with inverse propensities; others ignore them."""
+        return "inverse_propensity" in inspect.signature(self.function).parameters
+
+    def __call__(
+        self, top: Any, Y: Any, inverse_propensity: Any = None, *, reduction: Reduction = "mean"
+    ) -> Any:
+        """The value, or with ``reduction="none"`` [rows] values whose mean it is."""
+        options = dict(self.options)
+        if self.needs_propensity:
+            options["inverse_propensity"] = inverse_propensity
+        return self.function(top, Y, k=self.k, reduction=reduction, **options)
+
+
 def from_name(name: str, **options: Any) -> Metric:
     """The measure of this name, cut off at a rank if it ends in @k.
 
@@ -77,10 +116,7 @@ def from_name(name: str, **options: Any) -> Metric:
     """
     known, k = names.metric_name(name)
     function = MEASURES[known]
-    accepted = inspect.signature(function).parameters
-    for option in options:
-        if option not in accepted or option in ("scores", "labels", "qid", "lengths", "reduction"):
-            raise ValueError(f"{known} has no option {option!r}.")
+    _check_options(known, function, options, ("scores", "labels", "qid", "lengths", "reduction"))
     shown = known
     if known not in names.WHOLE_LIST:
         if k is not None and "k" in options:
@@ -89,3 +125,48 @@ def from_name(name: str, **options: Any) -> Metric:
         options["k"] = checked_k(k)
         shown = known if k is None else f"{known}@{k}"
     return Metric(shown, function, options, function is not pairwise_disagreement)
+
+
+def label_metric(
+    measures: Mapping[str, Measure], name: str, options: dict[str, Any]
+) -> LabelMetric:
+    """The measure of labels of this name, which ends in @k."""
+    known, k = names.label_metric_name(name)
+    function = measures[known]
+    not_options = ("top", "Y", "k", "inverse_propensity", "reduction")
+    _check_options(known, function, options, not_options)
+    return LabelMetric(f"{known}@{k}", k, function, options)
+
+
+def _check_options(
+    name: str, function: Measure, options: Mapping[str, Any], not_options: tuple[str, ...]
+) -> None:
+    known = inspect.signature(function).parameters.keys() - set(not_options)
+    for option in options:
+        if option not in known:
+            raise ValueError(f"{name} has no option {option!r}.")
+
+
+def evaluate(
+    scores: Any,
+    labels: Any,
+    measures: Iterable[str | Metric],
+    *,
+    qid: Any = None,
+    lengths: Any = None,
+    reduction: Reduction = "mean",
+) -> dict[str, Any]:
+    """Several measures of the same rows, by name: rows are checked, grouped and sorted once.
+
+    `measures` are names, as `from_name` takes them, or what it gave. The other arguments are those
+    of `tierrank.metrics`, and every value is that of the measure alone.
+
+        >>> from tierrank import metrics
+        >>> metrics.evaluate([3.0, 2.0, 1.0], [0, 2, 1], ["ndcg@2", "mrr"])
+        {'ndcg@2': 0.5212960286, 'mrr': 0.5}
+    """
+    chosen = [from_name(each) if isinstance(each, str) else each for each in measures]
+    if twice := {each.name for each in chosen if [e.name for e in chosen].count(each.name) > 1}:
+        raise ValueError(f"{', '.join(sorted(twice))} is asked for twice: leave one of them.")
+    lists = read_lists(scores, labels, qid, lengths)
+    return {each.name: each(lists, None, reduction=reduction) for each in chosen}

@@ -6,19 +6,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tierrank._types import AnyArray
-from tierrank.metrics.inputs import (
+from tierrank._types import AnyArray, IntArray
+from tierrank.metrics.lists import (
     Empty,
     Lists,
+    Ranked,
     Reduction,
     Ties,
     checked_k,
     choice,
-    finish,
     ratio,
     read_lists,
+    reduced,
 )
-from tierrank.metrics.ranked import Ranked, counts_before, rank_rows
+from tierrank.tiers.arrays import offsets
 
 
 def precision(
@@ -44,9 +45,9 @@ def precision(
         0.5
     """
     k, ranked, hits = _ranked_hits(scores, labels, qid, lengths, k, relevant, ties)
-    places = ranked.sizes if k is None else np.full(len(ranked.sizes), k)
+    ranks = ranked.sizes if k is None else np.full(len(ranked.sizes), k)
     found = ranked.list_sums(ranked.tie_means(hits) * ranked.within(k))
-    return finish(found / places, reduction, ranked.list_sums(hits) == 0, empty)
+    return reduced(found / ranks, reduction, ranked.list_sums(hits) == 0, empty)
 
 
 def recall(
@@ -72,11 +73,9 @@ def recall(
         0.25
     """
     k, ranked, hits = _ranked_hits(scores, labels, qid, lengths, k, relevant, ties)
-    found, all_ = (
-        ranked.list_sums(ranked.tie_means(hits) * ranked.within(k)),
-        ranked.list_sums(hits),
-    )
-    return finish(ratio(found, all_), reduction, all_ == 0, empty)
+    found = ranked.list_sums(ranked.tie_means(hits) * ranked.within(k))
+    relevant_in_list = ranked.list_sums(hits)
+    return reduced(ratio(found, relevant_in_list), reduction, relevant_in_list == 0, empty)
 
 
 def average_precision(
@@ -112,7 +111,7 @@ def average_precision(
     at_hand = ranked.list_sums(hits)
     precisions = ranked.list_sums(_expected_precision_at_hits(ranked, hits) * ranked.within(k))
     total = at_hand if k is None or out_of == "all" else np.minimum(at_hand, k)
-    return finish(ratio(precisions, total), reduction, at_hand == 0, empty)
+    return reduced(ratio(precisions, total), reduction, at_hand == 0, empty)
 
 
 def _expected_precision_at_hits(ranked: Ranked, hits: AnyArray) -> AnyArray:
@@ -126,7 +125,7 @@ def _expected_precision_at_hits(ranked: Ranked, hits: AnyArray) -> AnyArray:
     size, in_tie = ranked.tie_sizes, ranked.tie_sums(hits)
     before_tie = counts_before(hits, ranked.starts, ranked.sizes)[ranked.tie_starts]
     others = (in_tie - 1) / np.maximum(size - 1, 1)
-    expected = ranked.by_row(before_tie + 1) + ranked.place_in_tie() * ranked.by_row(others)
+    expected = ranked.by_row(before_tie + 1) + ranked.position_in_tie() * ranked.by_row(others)
     return ranked.by_row(in_tie / size) * expected / ranked.rank
 
 
@@ -135,7 +134,7 @@ def _ranked_hits(
 ) -> tuple[int | None, Ranked, AnyArray]:
     k = checked_k(k)
     lists = read_lists(scores, labels, qid, lengths)
-    ranked = rank_rows(lists, ties)
+    ranked = lists.ranked(ties)
     return k, ranked, relevant_rows(lists, relevant)[ranked.order]
 
 
@@ -145,3 +144,10 @@ def relevant_rows(lists: Lists, relevant: float) -> AnyArray:
         raise ValueError(f"relevant is the least label that counts, a number, not {relevant!r}.")
     marked: AnyArray = lists.labels >= relevant
     return marked
+
+
+def counts_before(marked: AnyArray, starts: IntArray, sizes: IntArray) -> IntArray:
+    """[rows] how many of the rows before this one in its list are marked."""
+    running = offsets(marked)[:-1]
+    counts: IntArray = running - np.repeat(running[starts], sizes)
+    return counts

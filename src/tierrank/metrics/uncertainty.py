@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tierrank._types import AnyArray
-from tierrank.metrics.inputs import FloatArray
+from tierrank._types import AnyArray, FloatArray
 from tierrank.tiers.arrays import to_numpy
 
 # Random numbers that are held at once.

@@ -1,0 +1,306 @@
+"""What every measure begins and ends with: checked rows by list, in order of their scores.
+
+`read_lists` checks and groups the rows, `Lists` sorts them, once for all measures that look at it,
+and `reduced` makes one number of one value a list. All of it is sorting and scanning.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tierrank._types import AnyArray, FloatArray, IntArray
+from tierrank.tiers.arrays import (
+    list_of_entry,
+    offsets,
+    preview,
+    run_starts,
+    stable_order,
+    to_numpy,
+)
+from tierrank.tiers.labels import as_keys, checked_lengths, group_rows
+
+Gain = Literal["exp2", "linear"] | Callable[[FloatArray], Any]
+Ties = Literal["average", "input"]
+Empty = float | Literal["skip"]
+Reduction = Literal["mean", "none"]
+
+# Integers in a range up to this are sorted by one packed key, together with their list.
+_NARROW = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Rows of the same list side by side, lists in order of first appearance.
+
+    Attributes
+    ----------
+    scores, labels
+        [rows] of any kind of number, finite
+    borders
+        [lists + 1] list l has the rows borders[l] … borders[l + 1] − 1; none is empty
+    rows
+        [rows] where each row stood in the input, or None if nothing was moved
+    """
+
+    scores: AnyArray
+    labels: AnyArray
+    borders: IntArray
+    rows: IntArray | None = None
+
+    @cached_property
+    def starts(self) -> IntArray:
+        return self.borders[:-1]
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        return np.diff(self.borders)
+
+    @cached_property
+    def by_score(self) -> IntArray:
+        """The rows list by list, the highest score first, equal ones as they come."""
+        return self.best_first(self.scores)
+
+    @cached_property
+    def by_label(self) -> IntArray:
+        """The same of labels."""
+        return self.best_first(self.labels)
+
+    @cached_property
+    def in_order(self) -> Ranked:
+        """The rows by their scores, tied ones as they come."""
+        return self._ranked(np.arange(len(self.scores)))
+
+    @cached_property
+    def in_ties(self) -> Ranked:
+        """The rows by their scores, the order of tied ones left to chance."""
+        return self._ranked(runs(self.scores[self.by_score], self.starts))
+
+    def ranked(self, ties: Ties) -> Ranked:
+        """The rows of each list by their scores, the best first."""
+        choice("ties", ties, ("average", "input"))
+        return self.in_order if ties == "input" else self.in_ties
+
+    def _ranked(self, tie_starts: IntArray) -> Ranked:
+        rows = len(self.scores)
+        rank = np.arange(1, rows + 1) - np.repeat(self.starts, self.sizes)
+        sizes = np.diff(np.append(tie_starts, rows))
+        return Ranked(self.by_score, rank, self.starts, self.sizes, tie_starts, sizes)
+
+    def best_first(self, values: AnyArray) -> IntArray:
+        """The rows list by list, the highest value first, equal ones as they come."""
+        low, high, n_lists = int(values.min()), int(values.max()), len(self.starts)
+        narrow = low > -_NARROW and high < _NARROW
+        if narrow and (values.dtype.kind != "f" or bool(np.all(values == np.trunc(values)))):
+            n_values = high - low + 1
+            key = high - values.astype(np.int64)
+            key += list_of_entry(self.borders) * n_values
+            order = stable_order(key, n_lists * n_values)
+            return np.arange(len(values)) if order is None else order
+        # The complement of an integer reverses the order as the negative does, without overflow.
+        order = np.argsort(-values if values.dtype.kind == "f" else ~values, kind="stable")
+        if n_lists == 1:
+            return order
+        by_list = stable_order(list_of_entry(self.borders)[order], n_lists)
+        return order if by_list is None else order[by_list]
+
+    def name_row(self, row: int) -> str:
+        """A row's label, as the user knows it: ``labels[3] = -1``."""
+        given = row if self.rows is None else int(self.rows[row])
+        return f"labels[{given}] = {self.labels[row]:g}"
+
+    def refuse(self, bad: AnyArray, problem: str, remedy: str) -> None:
+        """Refuse rows with [rows] bad labels."""
+        if bad.any():
+            raise ValueError(
+                f"{self.name_row(int(np.argmax(bad)))} {problem} ({int(bad.sum())} such labels in "
+                f"all): {remedy}."
+            )
+
+
+class Ranked(NamedTuple):
+    """Lists with their rows in order, the best score first.
+
+    Attributes
+    ----------
+    order
+        [rows] which row of the `Lists` stands here; tied rows as they came
+    rank
+        [rows] rank in the list, from 1
+    starts, sizes
+        [lists] first row and number of rows of each list
+    tie_starts, tie_sizes
+        [ties] the same of each set of rows whose order is left to chance: tied scores of one
+        list; single rows if ties count as they come
+    """
+
+    order: IntArray
+    rank: IntArray
+    starts: IntArray
+    sizes: IntArray
+    tie_starts: IntArray
+    tie_sizes: IntArray
+
+    @property
+    def strict(self) -> bool:
+        """Whether nothing is left to chance."""
+        return len(self.tie_starts) == len(self.rank)
+
+    def list_sums(self, values: AnyArray) -> FloatArray:
+        """[lists] sums of [rows]."""
+        return np.add.reduceat(values.astype(np.float64, copy=False), self.starts)
+
+    def tie_sums(self, values: AnyArray) -> FloatArray:
+        """[ties] sums of [rows]."""
+        values = values.astype(np.float64, copy=False)
+        return values if self.strict else np.add.reduceat(values, self.tie_starts)
+
+    def by_row(self, of_ties: AnyArray) -> AnyArray:
+        """[rows] of [ties]: the value of the tie that a row is in."""
+        return of_ties if self.strict else np.repeat(of_ties, self.tie_sizes)
+
+    def tie_means(self, values: AnyArray) -> FloatArray:
+        """[rows] the expectation of a value at each rank, if tied rows come in random order."""
+        values = values.astype(np.float64, copy=False)
+        if self.strict:
+            return values
+        means: FloatArray = self.by_row(self.tie_sums(values) / self.tie_sizes)
+        return means
+
+    def position_in_tie(self) -> IntArray:
+        """[rows] number of rows before this one in its tie."""
+        return np.arange(len(self.rank)) - self.by_row(self.tie_starts)
+
+    def within(self, k: int | None) -> AnyArray:
+        """[rows] whether a row is among the first k of its list."""
+        return np.full(len(self.rank), True) if k is None else self.rank <= k
+
+
+def read_lists(scores: Any, labels: Any, qid: Any, lengths: Any) -> Lists:
+    """Check the input of a measure, and group its rows by list.
+
+    `evaluate` gives `Lists` for the scores and nothing else, so that measures share what they sort.
+    """
+    if isinstance(scores, Lists):
+        return scores
+    score, label = _finite_rows(scores, "scores"), _finite_rows(labels, "labels")
+    if len(score) != len(label):
+        raise ValueError(
+            f"there are {len(score)} scores, but {len(label)} labels: give one of each a row."
+        )
+    rows = len(score)
+    if qid is not None and lengths is not None:
+        raise ValueError("qid and lengths both say which rows form a list: give one of them.")
+    if not rows:
+        raise ValueError("there are no rows, so there is nothing to measure.")
+    if lengths is not None:
+        sizes = checked_lengths(to_numpy(lengths, "lengths"), rows, "rows")
+        return Lists(score, label, offsets(sizes))
+    if qid is None:
+        return Lists(score, label, np.array([0, rows]))
+    list_of_row, keys = group_rows(as_keys(qid), rows)
+    borders = offsets(np.bincount(list_of_row, minlength=len(keys)))
+    order = stable_order(list_of_row, len(keys))
+    if order is None:
+        return Lists(score, label, borders)
+    return Lists(score[order], label[order], borders, order)
+
+
+def _finite_rows(values: Any, what: str) -> AnyArray:
+    rows = to_numpy(values, what)
+    if rows.dtype.kind == "O":
+        try:
+            rows = rows.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{what} must be numbers, not {preview(rows.ravel()[:3].tolist())}."
+            ) from None
+    if rows.dtype.kind == "b":
+        rows = rows.view(np.uint8)
+    if rows.dtype.kind not in "iuf":
+        raise ValueError(f"{what} must be integers, floats or booleans, not {rows.dtype}.")
+    if rows.ndim != 1:
+        raise ValueError(
+            f"{what} have shape {rows.shape}: give flat rows (1-D), and qid or lengths for "
+            "several lists (of padded ones: scores[mask], labels[mask], lengths=mask.sum(1))."
+        )
+    if rows.dtype.kind == "f" and not (finite := np.isfinite(rows)).all():
+        at = int(np.argmin(finite))
+        kind = "NaN" if np.isnan(rows[at]) else "infinite"
+        raise ValueError(
+            f"{what}[{at}] is {kind} ({len(rows) - int(finite.sum())} such {what} in all): "
+            "leave the row out, or give it a finite number."
+        )
+    return rows
+
+
+def checked_k(k: int | None) -> int | None:
+    """A number of ranks from 1, or None for all of them."""
+    return None if k is None else checked_cutoff(k, ", or None for all")
+
+
+def checked_cutoff(k: Any, otherwise: str = "") -> int:
+    """A number of ranks from 1."""
+    try:
+        cutoff = operator.index(k)
+    except TypeError:
+        cutoff = 0
+    if cutoff < 1:
+        raise ValueError(f"k is a number of places from 1 on{otherwise}, not {k!r}.")
+    return cutoff
+
+
+def choice(what: str, given: Any, known: tuple[str, ...]) -> Any:
+    """Refuse an option that does not exist."""
+    if not isinstance(given, str) or given not in known:
+        words = " or ".join(f'"{one}"' for one in known)
+        raise ValueError(f"{what} is {words}, not {given!r}.")
+    return given
+
+
+def ratio(numerator: AnyArray, denominator: AnyArray) -> FloatArray:
+    """Quotients, and 0 where the denominator is not positive (which is where `empty` rules)."""
+    positive = denominator > 0
+    quotient: FloatArray = numerator / np.where(positive, denominator, 1)
+    return np.where(positive, quotient, 0.0)
+
+
+def reduced(
+    values: FloatArray, reduction: Reduction, is_empty: AnyArray | None = None, empty: Empty = 0.0
+) -> Any:
+    """Put `empty` where a list has nothing to measure, and take the mean if it is asked for."""
+    choice("reduction", reduction, ("mean", "none"))
+    if is_empty is not None:
+        values = np.where(is_empty, _value_of_empty(empty), values)
+        if empty == "skip" and reduction == "mean":
+            values = values[~is_empty]
+            if not len(values):
+                raise ValueError(
+                    "every list is empty (has nothing relevant, or nothing to compare), and "
+                    'empty="skip" leaves them all out: there is no mean. Give them a value instead.'
+                )
+    return float(values.mean()) if reduction == "mean" else values
+
+
+def _value_of_empty(empty: Empty) -> float:
+    if empty == "skip":
+        return np.nan
+    try:
+        return float(empty)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f'empty is a number, or "skip" to leave such lists out, not {empty!r}.'
+        ) from None
+
+
+def runs(values: AnyArray, starts: IntArray) -> IntArray:
+    """Where runs of equal neighbours start; a run ends with its list."""
+    changed = np.zeros(len(values), dtype=bool)
+    changed[run_starts(values)] = True
+    changed[starts] = True
+    return np.flatnonzero(changed)
