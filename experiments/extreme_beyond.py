@@ -1,4 +1,4 @@
-"""Beyond paper 000: wide networks with dropout, averages, propensities and GLaS on Delicious-1K.
+"""Beyond Ma et al. (2021): wide networks with dropout, averages, propensities, GLaS; Delicious-1K.
 
     python experiments/extreme_beyond.py --data FOLDER [--members 5] [--propensity 0.5 1]
     python experiments/extreme_beyond.py --data FOLDER --held-out 0.25    # to try settings
@@ -171,8 +171,8 @@ def experiment(chosen: argparse.Namespace) -> None:
         "beyond" + "-held-out" * bool(chosen.held_out),
         f"Beyond the paper: {data.name}",
         [
-            "Networks as in section 4.2 of paper 000, but wider, with dropout, and learning from "
-            "all training rows; beside what is published for this data set."
+            "Networks as in section 4.2 of Ma et al. (2021), but wider, with dropout, and learning "
+            "from all training rows; beside what is published for this data set."
         ],
         [
             result_table(figures, f"{data.name}, {seeds} seeds, {len(data.test):,} {data.judged}"),

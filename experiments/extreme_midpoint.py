@@ -1,4 +1,4 @@
-"""Training with paper 000's midpoint rule, as it is printed: T intervals, and a shift c of scores.
+"""Training by Ma et al.'s (2021) midpoint rule as it is printed: T intervals, a shift c of scores.
 
 For a list that names the labels A, with all others, B, below (equation 15, w_B = lse of B)::
 

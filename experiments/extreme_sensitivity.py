@@ -1,4 +1,4 @@
-"""Paper 000's figure 4: how P@5 depends on T and c of the midpoint rule.
+"""Ma et al.'s (2021) figure 4: how P@5 depends on T and c of the midpoint rule.
 
     python experiments/extreme_sensitivity.py                    # a drawn set like W-31K, smaller
     python experiments/extreme_sensitivity.py --data FOLDER      # W-31K itself, or another set

@@ -1,4 +1,4 @@
-"""Paper 000's tables 1, 2 and 4: PL-Partition beside others on extreme multi-label data.
+"""Ma et al. (2021), tables 1, 2 and 4: PL-Partition beside others on extreme multi-label data.
 
     python experiments/extreme_tables.py --data FOLDER              # tables 1 and 4
     python experiments/extreme_tables.py --data FOLDER --table 2    # with SLEEC and LEML

@@ -1,4 +1,4 @@
-"""Paper 002's table 1: nine methods, with first-order and with second-order features.
+"""Tran et al. (2010), table 1: nine methods, with first-order and with second-order features.
 
     python experiments/ordered_partitions.py --data FOLDER [--out DIR]
 

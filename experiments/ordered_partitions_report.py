@@ -1,4 +1,4 @@
-"""What paper 002's table 1 came to: tables, a plot and a page, beside what the paper prints."""
+"""What table 1 of Tran et al. (2010) came to: tables, a plot and a page, beside what it prints."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Report:
             [facts("Settings", self.settings), facts("Machine", about)],
         )
         more = {
-            "experiment": "paper 002, table 1",
+            "experiment": "Tran et al. (2010), table 1",
             "settings": self.settings,
             "machine": about,
             "notes": self.notes,

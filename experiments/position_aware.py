@@ -1,4 +1,4 @@
-"""Paper 004's comparison: p-ListMLE against ListMLE, ListNet and RankCosine.
+"""Lan et al.'s (2014) comparison: p-ListMLE against ListMLE, ListNet and RankCosine.
 
     python experiments/position_aware.py --data FOLDER [--out DIR]
 

@@ -1,4 +1,4 @@
-"""What paper 004's comparison came to: tables, a plot and a page, beside what the paper prints."""
+"""What Lan et al.'s (2014) comparison came to: tables, a plot and a page, beside what it prints."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Report:
             [facts("Settings", self.settings), facts("Machine", about)],
         )
         more = {
-            "experiment": "paper 004, section 6",
+            "experiment": "Lan et al. (2014), section 6",
             "settings": self.settings,
             "machine": about,
             "notes": self.notes,

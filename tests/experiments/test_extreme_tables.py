@@ -1,4 +1,4 @@
-"""Paper 000's tables over huge label sets, and what goes beyond them, from files to the page."""
+"""Tables of Ma et al. (2021) over huge label sets, and beyond them, from files to the page."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Paper 002's table 1, from a folder of files to the page."""
+"""Tran et al. (2010), table 1, from a folder of files to the page."""
 
 import numpy as np
 import ordered_partitions

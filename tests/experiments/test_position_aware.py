@@ -1,4 +1,4 @@
-"""Paper 004's comparison, from a folder of files to the page."""
+"""Lan et al.'s (2014) comparison, from a folder of files to the page."""
 
 import numpy as np
 import position_aware

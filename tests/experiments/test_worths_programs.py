@@ -1,4 +1,4 @@
-"""Figures 1 to 3 of paper 000 and the statistics, from the command line to the files."""
+"""Figures 1 to 3 of Ma et al. (2021) and the statistics, from the command line to the files."""
 
 import csv
 import json

@@ -150,7 +150,7 @@ def test_normalised_disagreement_is_one_for_the_worst_scores(seed, weight):
 @given(seed=SEEDS)
 @settings(max_examples=25)
 def test_disagreement_and_sharp_ndcg_sum_to_the_best(seed):
-    """Theorem 3 of paper 004, for scores without ties."""
+    """Theorem 3 of Lan et al. (2014), for scores without ties."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 30))
     scores, labels = rng.permutation(n), rng.integers(0, 5, size=n)

@@ -13,7 +13,7 @@ each_model = pytest.mark.parametrize("model", MODELS)
 
 
 def chances(model, first, second, tie):
-    """Win, tie and loss by the formulas of paper 002, equations 18 and 19, from worths."""
+    """Win, tie and loss by the formulas of Tran et al. (2010), equations 18 and 19, from worths."""
     if model == "davidson":
         v = mpmath.exp(tie)
         total = first + second + v * mpmath.sqrt(first * second)
