@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 
 class Argument(NamedTuple):
-    """An argument that a message names, alone or with a value: `prior`, `prior="gaussian"`."""
+    """An argument that a message names, alone or with a value: `prior`, `prior="gaussian"`.
+
+    The value may be a mapping: `missing_rank={'DNF': 'last'}`.
+    """
 
     name: str
-    value: str | None = None
+    value: str | Mapping[str, str] | None = None
 
     def __str__(self) -> str:
-        return self.name if self.value is None else f'{self.name}="{self.value}"'
+        if self.value is None:
+            return self.name
+        if isinstance(self.value, Mapping):
+            return f"{self.name}={dict(self.value)!r}"
+        return f'{self.name}="{self.value}"'
+
+
+class Column(Argument):
+    """An argument that is to name a column of a table: `rank=`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}="
 
 
 class _Spelled:

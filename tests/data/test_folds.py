@@ -127,7 +127,7 @@ def test_queries_numbered_anew_in_train_vali_and_test_stay_apart(tmp_path):
 def test_files_are_read_once_when_first_asked_for(tmp_path, monkeypatch):
     _write(tmp_path, {f"S{i}.txt": _letor(i) for i in range(1, 6)})
     read = []
-    import tierrank.data.letor.parsing as parsing
+    import tierrank.data.text as parsing
 
     whole = parsing.read_bytes
     monkeypatch.setattr(

@@ -338,7 +338,7 @@ def test_what_cannot_be_written_is_refused_and_leaves_no_file(tmp_path, changed,
 def test_a_failure_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "data.txt"
     path.write_text("old")
-    monkeypatch.setattr("tierrank.data.letor.writer._row", lambda *_: 1 / 0)
+    monkeypatch.setattr("tierrank.data.letor._row", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_letor(path, [[1.0]], [1], [1])
     assert path.read_text() == "old"

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from tierrank.data import MultiLabelData, XCError, read_xc, read_xc_features, write_xc
-from tierrank.data.xc import writer
+from tierrank.data import xc as writer
 
 X = np.array([[0.1, 0, 3], [0, 0, 0], [1e-10, -2.5, 1 / 3], [0, 0, 0], [0, 16777216, 0]])
 Y = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0]])

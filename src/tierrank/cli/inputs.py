@@ -11,8 +11,7 @@ import numpy as np
 
 from tierrank.cli.options import Reading
 from tierrank.data import RankingData, read, read_folds
-from tierrank.data.letor import read_letor_files
-from tierrank.data.letor.reader import check_fewer
+from tierrank.data.letor import check_fewer, read_letor_files
 from tierrank.data.reading import is_table
 from tierrank.data.tables.choice import absent
 from tierrank.tiers.labels import group_rows

@@ -21,6 +21,7 @@ from numbers import Real
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
+from tierrank.errors import ArgumentError
 from tierrank.storage import writing_beside
 
 P = ParamSpec("P")
@@ -43,7 +44,7 @@ _max_expansion = ContextVar("max_expansion", default=MAX_EXPANSION)
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
 
 
-class DataFileError(ValueError):
+class DataFileError(ArgumentError):
     """A file that cannot be read: says which, where in it, what is wrong and what to do.
 
     Attributes
@@ -60,8 +61,7 @@ class DataFileError(ValueError):
         self,
         path: Path,
         line: int | None,
-        what: str,
-        *,
+        *what: object,
         column: int | None = None,
         row: int | None = None,
     ) -> None:
@@ -70,16 +70,15 @@ class DataFileError(ValueError):
             place += f", row {row}"
         if column is not None:
             place += f", column {column}"
-        super().__init__(f"{path}{place}: {what}")
+        super().__init__(f"{path}{place}: ", *what)
         self.path = path
         self.line = line
         self.row = row
-        self._rest = what, column
+        self._column = column
 
     def __reduce__(self) -> tuple[Any, ...]:  # another process may have raised it
-        what, column = self._rest
-        remade = partial(type(self), column=column, row=self.row)
-        return remade, (self.path, self.line, what)
+        remade = partial(type(self), column=self._column, row=self.row)
+        return remade, (self.path, self.line, *self.args[1:])
 
 
 def without_compression(path: Path) -> Path:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from tierrank.data.files import DataFileError, expands, without_compression
-from tierrank.data.letor import read_letor
-from tierrank.data.letor.reader import OneBased
+from tierrank.data.letor import OneBased, read_letor
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables import read_table
 from tierrank.data.tables.reader import PARQUET, SEPARATORS, TableFormat

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierrank.cli.messages import note
 from tierrank.data import MultiLabelData, read_xc, read_xc_features, read_xc_split
-from tierrank.data.xc.npz import is_npz
+from tierrank.data.npz import is_npz
 
 if TYPE_CHECKING:
     from tierrank.cli.extreme.options import Source

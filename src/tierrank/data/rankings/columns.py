@@ -21,11 +21,12 @@ from tierrank.data.tables.choice import absent, refuse_same_names
 from tierrank.data.tables.csv_numbers import MISSING, BadCell, exact_number, numbers, places
 from tierrank.data.tables.csv_reader import as_floats, header_error, words_only
 from tierrank.data.tables.csv_text import CsvText, read_text
-from tierrank.data.tables.errors import TableError, shown
+from tierrank.data.tables.errors import TableError
 from tierrank.data.tables.frames import frame_columns, frame_error
 from tierrank.data.tables.keys import BadKey, keys_of, keys_of_words
 from tierrank.data.tables.parquet_reader import open_parquet, read_columns
 from tierrank.data.tables.reader import PARQUET, TableFormat, table_kind
+from tierrank.data.text import shown
 from tierrank.tiers.labels import group_rows
 
 SURE_DIGITS = 15  # that a float64 keeps of any decimal

@@ -20,7 +20,7 @@ from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.data.tables.assembly import BadColumn
 from tierrank.data.tables.csv_numbers import exact_number
-from tierrank.data.tables.errors import shown
+from tierrank.data.text import shown
 from tierrank.names import TableKind as Kind
 
 KINDS: dict[Kind, str] = {

@@ -10,7 +10,7 @@ import torch
 
 from tierrank._types import AnyArray, IntArray
 from tierrank.data.tables.assembly import FloatArray
-from tierrank.data.tables.errors import shown
+from tierrank.data.text import shown
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets
 from tierrank.tiers.catalogue import Catalogue

@@ -13,7 +13,7 @@ from tierrank.data.rankings.columns import Fetched, Keys
 from tierrank.data.rankings.grouped import Entries, without_repeats
 from tierrank.data.rankings.missing_ranks import ranks_and_actions
 from tierrank.data.tables.assembly import FloatArray
-from tierrank.data.tables.errors import shown
+from tierrank.data.text import shown
 from tierrank.tiers.catalogue import Catalogue, catalogue_of
 from tierrank.tiers.labels import group_rows
 

@@ -13,8 +13,8 @@ from tierrank.data.rankings.detection import complete
 from tierrank.data.rankings.long_rows import LongColumns, read_rows
 from tierrank.data.rankings.long_writer import write_long_rankings
 from tierrank.data.rankings.missing_ranks import MissingRank, checked_option
-from tierrank.data.tables.errors import shown
 from tierrank.data.tables.reader import TableFormat
+from tierrank.data.text import shown
 from tierrank.tiers.catalogue import read_catalogue
 
 __all__ = ["read_long_rankings", "write_long_rankings"]

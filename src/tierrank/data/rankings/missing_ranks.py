@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tierrank.data.rankings.columns import Fetched
 from tierrank.data.tables.assembly import BadColumn, FloatArray
 from tierrank.data.tables.csv_numbers import MISSING, exact_number, places
-from tierrank.data.tables.errors import shown
+from tierrank.data.text import shown
 
 Action = Literal["drop", "last"]
 MissingRank = Literal["error", "drop", "last"] | Mapping[str, Action]

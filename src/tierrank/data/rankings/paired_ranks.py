@@ -16,8 +16,8 @@ from tierrank.data.rankings.detection import complete
 from tierrank.data.rankings.grouped import Entries
 from tierrank.data.rankings.sides import Sides, read_sides
 from tierrank.data.tables.assembly import FloatArray
-from tierrank.data.tables.errors import shown
 from tierrank.data.tables.reader import TableFormat
+from tierrank.data.text import shown
 from tierrank.tiers.arrays import preview, to_numpy
 from tierrank.tiers.catalogue import Catalogue, encode, plain_list
 from tierrank.tiers.labels import group_rows

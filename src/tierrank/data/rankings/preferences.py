@@ -13,8 +13,8 @@ from tierrank.data.files import expands
 from tierrank.data.rankings.columns import Fetched, Keys, open_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.sides import Sides, read_sides
-from tierrank.data.tables.errors import shown
 from tierrank.data.tables.reader import TableFormat
+from tierrank.data.text import shown
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets
 

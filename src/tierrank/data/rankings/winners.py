@@ -10,7 +10,7 @@ import numpy as np
 from tierrank.data.rankings.columns import Fetched
 from tierrank.data.rankings.games import FIRST, SECOND, TIE, OutcomeArray
 from tierrank.data.rankings.sides import Sides
-from tierrank.data.tables.errors import shown
+from tierrank.data.text import shown
 
 WinnerAs = Literal["either", "name", "side"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tierrank.data.tables.assembly import EXACT_INTEGERS, BadColumn, Distinct, FloatArray, spread
-from tierrank.data.tables.errors import shown
 from tierrank.data.tables.keys import bad_type, keys_of
+from tierrank.data.text import shown
 
 _LARGEST_ARRAY = 2**31 - 1  # bytes of text that one array of strings can hold
 

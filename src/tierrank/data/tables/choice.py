@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from tierrank.data.tables.errors import shown
+from tierrank.data.text import shown
 
 Refuse = Callable[[str], ValueError]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tierrank.data.tables.errors import shown
+from tierrank.data.text import shown
 
 MISSING = ("", "NA", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "None", "<NA>")
 

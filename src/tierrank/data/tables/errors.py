@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tierrank.data.files import DataFileError
 
-_LONGEST_SHOWN = 40
-
 
 class TableError(DataFileError):
     """A table that cannot be read: says which, where in it, what is wrong and what to do."""
@@ -20,9 +18,3 @@ def need_pyarrow(path: Path) -> None:
     except ImportError as error:
         what = 'tables need pyarrow, which is not installed: pip install "tierrank[tables]".'
         raise TableError(path, None, what) from error
-
-
-def shown(value: object) -> str:
-    """A value as an error shows it, cut if it is long."""
-    text = value if isinstance(value, str) else str(value)
-    return repr(text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…")

@@ -21,8 +21,8 @@ from tierrank.data.tables.assembly import (
     spread,
 )
 from tierrank.data.tables.choice import Wanted, choose
-from tierrank.data.tables.errors import shown
 from tierrank.data.tables.keys import bad_type, keys_of
+from tierrank.data.text import shown
 
 
 def from_frame(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tierrank.data.tables.csv_numbers import MISSING
-from tierrank.data.tables.errors import shown
+from tierrank.data.text import shown
 from tierrank.tiers.catalogue import is_missing
 
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1

@@ -12,8 +12,9 @@ import numpy as np
 from tierrank.data.files import writing
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.tables.csv_numbers import MISSING
-from tierrank.data.tables.errors import need_pyarrow, shown
+from tierrank.data.tables.errors import need_pyarrow
 from tierrank.data.tables.reader import PARQUET, SEPARATORS, table_suffix
+from tierrank.data.text import shown
 
 _CELLS_AT_ONCE = 2**22
 

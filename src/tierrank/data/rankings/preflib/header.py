@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tierrank.data.rankings.errors import Doubts
 from tierrank.data.rankings.preflib.checks import DATA_TYPES, DataType, known_type
-from tierrank.data.text.source import Text
+from tierrank.data.text import Text
 
 ALTERNATIVE, CATEGORY = "ALTERNATIVE NAME", "CATEGORY NAME"
 N_ALTERNATIVES, N_CATEGORIES, N_VOTERS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from tierrank.data.files import expands, read_bytes, without_compression
+from tierrank.data.files import expands, without_compression
 from tierrank.data.rankings.errors import Doubts, PrefLibError
 from tierrank.data.rankings.preflib.checks import SUFFIXES, DataType, type_fault
 from tierrank.data.rankings.preflib.container import PrefLib, Style
@@ -32,7 +32,7 @@ from tierrank.data.rankings.preflib.header import (
     stated_type,
 )
 from tierrank.data.rankings.preflib.orders import IntArray, Orders, split_orders
-from tierrank.data.text.source import Text
+from tierrank.data.text import Text
 from tierrank.tiers import Tiers
 
 
@@ -88,7 +88,7 @@ def read_preflib(
 def read_with(path: str | PathLike[str], doubts: Doubts, stacklevel: int) -> PrefLib:
     """Read a file; a warning of doubts is for the caller that many levels up."""
     path = Path(path)
-    text = Text(path, read_bytes(path, PrefLibError), PrefLibError)
+    text = Text(path, PrefLibError)
     header = split_header(text)
     suffix = SUFFIXES.get(without_compression(path).suffix.lower())
     data_type = stated_type(header, text, suffix)

@@ -10,60 +10,50 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from tierrank.data.files import check_expansion
-from tierrank.data.text.rows import first_repeated
-from tierrank.data.xc.errors import XCError
+from tierrank._types import AnyArray
+from tierrank.data.files import DataFileError, check_expansion
+from tierrank.data.text import SparseRows
 
-SUFFIX = ".npz"
 NAMES = ("format", "shape", "data", "indices", "indptr")
+MOST_COLUMNS = 2**31 - 1
 
-AnyArray = np.ndarray[Any, np.dtype[Any]]
+
+class XCError(DataFileError):
+    """An XC file that cannot be read: says which, where in it, what is wrong and what to do."""
 
 
 def is_npz(path: Path) -> bool:
     """Whether the name is that of a sparse matrix in numpy's format."""
-    return path.suffix.lower() == SUFFIX
+    return path.suffix.lower() == ".npz"
 
 
 def read_npz(path: Path, n_columns: int | None, kind: str) -> Any:
     """Read a matrix whose columns are "features" or "labels", as a `csr_matrix` of float32."""
-    from scipy.sparse import csr_matrix
-
     arrays = _Archive(path)
     layout = arrays.text("format")
     if layout != "csr":
         what = f"is a matrix of format {layout!r}: save it with save_npz(path, matrix.tocsr())."
         raise XCError(path, None, what)
     rows, columns = arrays.shape()
-    if columns > 2**31 - 1:
-        what = f"has {columns:,} {kind}: more than {2**31 - 1:,} cannot be read."
+    if columns > MOST_COLUMNS:
+        what = f"has {columns:,} {kind}: more than {MOST_COLUMNS:,} cannot be read."
         raise XCError(path, None, what)
     data, indices, ends = (arrays.flat(name) for name in ("data", "indices", "indptr"))
     _check(path, data, indices, ends, rows, columns)
     used = int(ends[-1])  # scipy allows for more room than there are entries
-    values = _float32(path, data[:used])
-    matrix = csr_matrix((values, indices[:used], ends), shape=(rows, columns))
-    matrix.sort_indices()
-    if repeated := first_repeated(matrix.indptr, matrix.indices):
+    entries = SparseRows(ends, indices[:used], _float32(path, data[:used]))
+    if repeated := entries.sort():
         row, column = repeated
         what = f"{kind[:-1]} {column}, counted from 0, stands twice in this row: {_AGAIN}"
         raise XCError(path, None, what, row=row + 1)
-    matrix.has_canonical_format = True
-    if kind == "labels" and matrix.nnz and matrix.data.min() < 0:
-        row = int(np.searchsorted(matrix.indptr, int((matrix.data < 0).argmax()), side="right"))
+    if kind == "labels" and used and entries.values.min() < 0:
+        row = entries.row_of(int((entries.values < 0).argmax()))
         what = "there is a negative relevance: they are more than 0, or left out."
-        raise XCError(path, None, what, row=row)
-    return _widened(path, matrix, n_columns, kind)
-
-
-def _widened(path: Path, matrix: Any, n_columns: int | None, kind: str) -> Any:
-    columns = matrix.shape[1]
+        raise XCError(path, None, what, row=row + 1)
     if n_columns is not None and n_columns < columns:
         what = f"has {columns:,} {kind}, but n_{kind} is {n_columns:,}: pass as many or more."
         raise XCError(path, None, what)
-    if n_columns is not None:
-        matrix.resize(matrix.shape[0], n_columns)
-    return matrix
+    return entries.matrix(columns if n_columns is None else n_columns)
 
 
 class _Archive:

@@ -1,0 +1,572 @@
+"""LETOR and svmlight ranking files, read and written: ``label qid:q index:value … # comment``.
+
+The pass over a file's bytes is compiled (`native/letor.hpp`). Here are the arrays that it fills,
+what its faults mean, and what several files have to agree on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tierrank._native import LARGEST_LETOR_INDEX, LetorFault, scan_letor, spread
+from tierrank._types import AnyArray, FloatArray, IntArray
+from tierrank.data.files import (
+    SUFFIXES,
+    DataFileError,
+    expands,
+    read_bytes,
+    without_compression,
+    writing,
+)
+from tierrank.data.ranking_data import RankingData
+from tierrank.data.text import MARK, SparseRows, Text, Token, check_size, shown
+
+OneBased = Literal["auto", True, False]
+PARTS = ("train", "vali", "test")
+
+# bytes of a cell of a dense array, and of an entry of a sparse one (value and column)
+_CELL, _ENTRY = 8, 12
+_BLOCK = 1 << 20  # bytes looked at at once
+_EXACT_INTEGERS = 2**53
+
+
+class LetorError(DataFileError):
+    """A LETOR file that cannot be read: says which, where in it, what is wrong and what to do."""
+
+
+@expands
+def read_letor(
+    path: str | PathLike[str],
+    *,
+    n_features: int | None = None,
+    one_based: OneBased = "auto",
+    missing: float = np.nan,
+    dense: bool | None = None,
+    keep_comments: bool = False,
+    max_expansion: float | None = None,
+) -> RankingData:
+    """Read a LETOR or svmlight ranking file.
+
+    A row is ``label qid:q index:value … # comment``. Blank lines, and lines with nothing but a
+    comment, are skipped; a `#` starts a comment wherever it stands. Fields are set apart by
+    blanks or tabs. Lines may end as on Windows, the last one with nothing, and the file may
+    begin with a UTF-8 byte order mark.
+
+    Rows of a query need not be adjacent. Indices of a row need not ascend (they are sorted), but
+    none may stand twice. Numbers are read to the last bit, as Python's `float` reads them; one
+    that is too large for a float64 is an error, `inf` is accepted for a feature.
+
+    The whole file is held in memory, beside 12 bytes a feature value and about 48 a row; a dense
+    `X` takes 8 bytes a cell more, unless every row names every feature: then it takes nothing.
+
+    Parameters
+    ----------
+    path
+        the file; a name that ends in .gz, .xz or .bz2 says that it is compressed. If no row has a
+        qid, LightGBM's ``<path>.query`` gives the number of rows of each query, and qid is
+        0, 1, …; `.query` is not looked at otherwise.
+    n_features
+        number of columns; without it, as many as the largest index needs
+    one_based
+        whether indices start at 1. "auto": yes, unless an index 0 occurs. A file that starts at
+        0 but never uses it looks the same as one that starts at 1: pass False for it.
+    missing
+        what the feature values ``NULL`` (as in LETOR's MQ2007-agg) and ``NaN`` become
+    dense
+        True for a numpy array, False for a scipy `csr_matrix`; None for what takes less memory,
+        which is dense if at least two thirds of the cells are written. What a row does not name
+        is 0.
+    keep_comments
+        keep what follows the `#`
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+
+    Raises
+    ------
+    LetorError
+        a `ValueError` that names the file, the line and the column, and says what to do
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "train.txt")
+    ...     _ = file.write_text("2 qid:7 1:0.5 2:3 # doc 1\\n0 qid:7 1:0.1 2:NULL # doc 2\\n")
+    ...     data = read_letor(file)
+    >>> data
+    RankingData(2 rows, 1 query, 2 dense features)
+    >>> data.X
+    array([[0.5, 3. ],
+           [0.1, nan]])
+    >>> data.tiers()
+    Tiers(1 list, 2 rows, 2 tiers)
+      7: 0 > 1
+    """
+    return read_letor_files(
+        [Path(path)], n_features=n_features, one_based=one_based, missing=missing, dense=dense,
+        keep_comments=keep_comments,
+    )[0]  # fmt: skip
+
+
+@expands
+def read_letor_fold(
+    folder: str | PathLike[str],
+    *,
+    n_features: int | None = None,
+    one_based: OneBased = "auto",
+    missing: float = np.nan,
+    dense: bool | None = None,
+    keep_comments: bool = False,
+    max_expansion: float | None = None,
+) -> dict[str, RankingData]:
+    """Read the `train.txt`, `vali.txt` and `test.txt` of a folder such as LETOR's `Fold1`.
+
+    They may be compressed (`train.txt.gz`, …). The arguments are those of `read_letor`; what they
+    leave open (the number of features, where indices start, dense or sparse) is settled for all
+    three together, so that their columns agree. So all three are in memory at once. A
+    dense file with fewer features than the others is refused; a sparse one is filled up with 0 and
+    a warning.
+
+    Returns
+    -------
+    the data by "train", "vali" and "test"; a part without a file is left out, except train
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise LetorError(folder, None, "is not a folder: give the one that holds train.txt.")
+    files = {part: file for part in PARTS if (file := _part(folder, part)) is not None}
+    if "train" not in files:
+        raise LetorError(folder, None, "has no train.txt, .gz, .xz or .bz2: give another folder.")
+    read = read_letor_files(
+        list(files.values()), n_features=n_features, one_based=one_based, missing=missing,
+        dense=dense, keep_comments=keep_comments,
+    )  # fmt: skip
+    return dict(zip(files, read, strict=True))
+
+
+def read_letor_files(
+    paths: Sequence[Path],
+    *,
+    n_features: int | None = None,
+    one_based: OneBased = "auto",
+    missing: float = np.nan,
+    dense: bool | None = None,
+    keep_comments: bool = False,
+) -> list[RankingData]:
+    """Read files that belong together, so that their columns agree; options as in `read_letor`."""
+    if not isinstance(one_based, bool) and one_based != "auto":
+        raise ValueError(f'one_based is "auto", True or False, not {one_based!r}.')
+    check_size("n_features", n_features, 2**31)
+    files = [_parse(path, missing=missing, keep_comments=keep_comments) for path in paths]
+    base, columns = _base_and_columns(files, n_features, one_based)
+    if dense is None:
+        dense = _is_dense(files, columns)
+    return [
+        RankingData(_matrix(file.rows, base, columns, dense), file.labels, file.qid, file.comments)
+        for file in files
+    ]
+
+
+def _part(folder: Path, part: str) -> Path | None:
+    files = [folder / f"{part}.txt{suffix}" for suffix in ("", *SUFFIXES)]
+    there = [file for file in files if file.is_file()]
+    if len(there) > 1:
+        names = " and ".join(file.name for file in there)
+        raise LetorError(folder, None, f"has both {names}: leave one of them.")
+    return there[0] if there else None
+
+
+def _base_and_columns(
+    files: Sequence[_Parsed], n_features: int | None, one_based: OneBased
+) -> tuple[int, int]:
+    """Settle for all files what the first index is, and how many features there are."""
+    with_zero = [file for file in files if file.first_zero >= 0]
+    if with_zero and one_based is True:
+        file = with_zero[0]
+        what = "the feature index is 0, but one_based=True says they start at 1: pass False."
+        raise file.text.error(file.first_zero, what)
+    base = int(not with_zero if one_based == "auto" else one_based)
+    widest = max(files, key=lambda file: file.largest)
+    if n_features is None:
+        columns = max(widest.largest - base + 1, 0)
+        for file in files:
+            own = max(file.largest - base + 1, 0)
+            if own < columns:
+                dense = _is_dense([file], own)
+                check_fewer(file.text.path, own, columns, widest.text.path.name, dense=dense)
+        return base, columns
+    columns = int(n_features)
+    for file in files:
+        if file.largest - base >= columns:
+            last = columns - 1 + base
+            raise file.text.error(
+                file.largest_at,
+                f"the feature index {file.largest} is over {last}, the last of {columns} that "
+                f"start at {base}: pass a larger n_features, or none.",
+            )
+    return base, columns
+
+
+def check_fewer(path: Path, there: int, columns: int, whose: str, *, dense: bool) -> None:
+    """Refuse a dense file that has fewer features than others; say so of a sparse one.
+
+    A sparse file does not say how many it has: its rows may all be 0 in the last ones.
+    """
+    has = f"has {there:,} feature{'s' * (there != 1)}"
+    if dense:
+        raise LetorError(
+            path,
+            None,
+            f"{has}, but {whose} has {columns:,}, and the file is dense: its rows name two thirds "
+            "of them or more, so the others are missing and not 0. Give these too. (If they are 0 "
+            "in all rows, write the last of them into one row, as index:0.)",
+        )
+    what = f"{path.name} {has}, and {whose} {columns:,}: the file is sparse, so the others are 0."
+    warnings.warn(what, stacklevel=2)
+
+
+def _is_dense(files: Sequence[_Parsed], columns: int) -> bool:
+    cells = columns * sum(len(file.rows) for file in files)
+    return sum(len(file.rows.values) for file in files) * _ENTRY >= cells * _CELL
+
+
+def _matrix(rows: SparseRows, base: int, columns: int, dense: bool) -> Any:
+    if dense and len(rows.values) == len(rows) * columns:
+        return rows.values.reshape(len(rows), columns)  # no index twice, so each row has them all
+    if dense:
+        X = np.zeros((len(rows), columns))
+        spread(rows.ends, rows.columns, base, rows.values, X)
+        return X
+    rows.columns -= np.int32(base)
+    return rows.matrix(columns)
+
+
+# One file -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Parsed:
+    """A file's rows, with feature indices as they are written."""
+
+    text: Text
+    labels: FloatArray  # [rows]
+    qid: AnyArray  # [rows]
+    rows: SparseRows
+    comments: tuple[str, ...] | None
+    first_zero: int  # where in the text an index 0 stands first, or −1
+    largest: int  # the largest index, or −1
+    largest_at: int  # where it stands first
+
+
+def _parse(path: Path, *, missing: float, keep_comments: bool) -> _Parsed:
+    """Read and check a file; `read_letor` says what it may hold."""
+    if path.is_dir():
+        raise LetorError(
+            path,
+            None,
+            "is a folder: read one of its files, or all with read_letor_fold or read_folds.",
+        )
+    text = Text(path, LetorError)
+    most_rows, most_entries = _most_rows(text.content), text.content.count(b":")
+    labels = np.empty(most_rows)
+    qids = np.empty(most_rows, dtype=np.int64)
+    spans = np.empty((most_rows, 3), dtype=np.int64)
+    comment_spans = np.empty((most_rows if keep_comments else 0, 2), dtype=np.int64)
+    row_ends = np.zeros(most_rows + 1, dtype=np.int64)
+    indices = np.empty(most_entries, dtype=np.int32)
+    values = np.empty(most_entries)
+    found = scan_letor(
+        text.content, float(missing),
+        labels, qids, spans, comment_spans, row_ends, indices, values,
+    )  # fmt: skip
+    if found.fault != LetorFault.FINE:
+        raise text.error(found.fault_at, _fault(text, found.fault, found.fault_at))
+    rows, entries = found.rows, found.entries
+    if not rows:
+        raise LetorError(
+            path, 1, "the file has no rows: give one with `label qid:… index:value …`."
+        )
+    for array, size in ((labels, rows), (qids, rows), (indices, entries), (values, entries)):
+        array.resize(size, refcheck=False)
+    for entry, start, end in found.left:  # numbers that the compiled code was not sure of
+        target, place = (labels, -1 - entry) if entry < 0 else (values, entry)
+        target[place] = float(text.content[start:end])
+        if np.isinf(target[place]):
+            what = f"{text.shown(start, end)} is too large for a float64: scale it down."
+            raise text.error(start, what)
+    by_row = SparseRows(row_ends[: rows + 1].copy(), indices, values)
+    if found.unsorted and (repeated := by_row.sort()):
+        row, index = repeated
+        what = f"feature {index} stands twice in this row: leave one out."
+        raise text.error(int(spans[row, 0]), what)
+
+    if not found.rows_with_qid:
+        qid: AnyArray = _queries_of(path, rows)
+    elif found.rows_with_qid < rows:
+        what = "this row has no qid, but others have: write qid:… after its label."
+        raise text.error(found.first_without_qid, what)
+    elif found.other_qids:
+        qid = _words(text, spans[:rows, 1:])
+    else:
+        qid = qids
+    comments = None
+    if keep_comments:
+        comments = tuple(
+            text.content[start:end].strip().decode(errors="surrogateescape")
+            for start, end in comment_spans[:rows].tolist()
+        )
+    return _Parsed(
+        text, labels, qid, by_row, comments, found.first_zero, found.largest, found.largest_at
+    )
+
+
+def _most_rows(content: bytes) -> int:
+    """As many lines as are not empty, or some more: arrays are made for so many rows."""
+    lines = content.count(b"\n")
+    if lines * 8 < len(content):
+        return lines
+    text = np.frombuffer(content, dtype=np.uint8)
+    rows = 1
+    for start in range(0, len(text), _BLOCK):
+        breaks = text[start : start + _BLOCK + 1] == ord("\n")
+        rows += int(np.count_nonzero(breaks[1:] & ~breaks[:-1]))
+    return rows
+
+
+def _words(text: Text, spans: IntArray) -> AnyArray:
+    """Give every qid as a string; all rows of a query share it, however long it is."""
+    known: dict[bytes, str] = {}
+    words = np.empty(len(spans), dtype=object)
+    for row, (start, end) in enumerate(spans.tolist()):
+        raw = text.content[start:end]
+        word = known.get(raw)
+        if word is None:
+            try:
+                word = known[raw] = raw.decode()
+            except UnicodeDecodeError:
+                what = f"the qid {shown(raw)} is not UTF-8: write it as UTF-8, or as a number."
+                raise text.error(start, what) from None
+        words[row] = word
+    return words
+
+
+def _queries_of(path: Path, rows: int) -> IntArray:
+    """Number the queries of a file without qid, by LightGBM's .query file beside it.
+
+    Beside `rank.train` or `rank.train.xz` it is `rank.train.query`, which may be compressed too.
+
+    Returns
+    -------
+    [rows] 0 for the rows of the first query, 1 for those of the second, …
+    """
+    plain = without_compression(path)
+    names = dict.fromkeys(f"{base.name}.query" for base in (path, plain))
+    candidates = [path.with_name(name + suffix) for name in names for suffix in ("", *SUFFIXES)]
+    sidecar = next((file for file in candidates if file.is_file()), None)
+    if sidecar is None:
+        raise LetorError(
+            path,
+            1,
+            f"no row has a qid, and there is no {' or '.join(names)} beside the file: write "
+            "qid:… after the labels, or the number of rows of each query into such a file.",
+        )
+    counts = []
+    for line, word in enumerate(read_bytes(sidecar, LetorError).splitlines(), start=1):
+        word = word.removeprefix(MARK).strip()
+        if not word:
+            continue
+        if not word.isdigit() or len(word) > 18 or int(word) == 0:
+            raise LetorError(
+                sidecar,
+                line,
+                f"{shown(word)} is not the number of rows of a query: write a whole number of at "
+                "least 1 a line.",
+            )
+        counts.append(int(word))
+    if sum(counts) != rows:
+        raise LetorError(
+            sidecar,
+            None,
+            f"its counts sum to {sum(counts):,}, but {path.name} has {rows:,} rows: the two files "
+            "do not belong together, or one is cut short.",
+        )
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def _fault(text: Text, fault: LetorFault, at: int) -> str:
+    """Word what the compiled pass stumbled over at a place in the text."""
+    token = Token(text, at, rb"[\s#]")
+    if fault == LetorFault.BAD_LABEL and b":" in token.raw:
+        return f"the label is missing: the row starts with {token.shown}, not with a number."
+    if fault == LetorFault.BAD_LABEL:
+        return f"the label {token.shown} is not a finite number: write one, such as 0, 1 or 2."
+    if fault == LetorFault.BAD_QID:
+        return f"{token.shown} is no qid: write qid: and a number or a word without a colon."
+    if fault == LetorFault.LARGE_INDEX:
+        largest = f"{LARGEST_LETOR_INDEX:,}"
+        return f"the feature index {token.name} is over {largest}: number features anew."
+    if fault == LetorFault.TWICE:
+        return f"feature {token.name} stands twice in this row: leave one out."
+    if fault == LetorFault.BAD_VALUE:
+        value = f"the value {token.value} of feature {token.name}"
+        return f"{value} is not a number: write one, or NULL."
+    if token.raw.startswith(b"qid:"):
+        return f"{token.shown} must follow the label directly, and once: move it there."
+    if b":" not in token.raw:
+        return f"{token.bad_index('feature')}, and # before a comment."
+    return f"{token.bad_index('the feature index')}; they start at 1, or at 0."
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def write_letor(
+    path: str | PathLike[str],
+    X: Any,
+    y: Any,
+    qid: Any,
+    *,
+    one_based: bool = True,
+    comments: Sequence[str] | None = None,
+    precision: int | None = None,
+) -> None:
+    """Write a LETOR or svmlight ranking file.
+
+    `read_letor` gives back the same float64, to the last bit. Of a dense `X` every value is
+    written, of a sparse one what is stored: to get its last columns back if they are empty, pass
+    `n_features` when you read, and `one_based=False` for a file that starts at 0. NaN, a missing
+    value, is written as ``NaN``. The file is written beside and renamed.
+
+    Parameters
+    ----------
+    path
+        the file; compressed if the name ends in .gz, .xz or .bz2
+    X
+        [rows, features] numbers: an array, or a scipy sparse matrix
+    y
+        [rows] finite labels
+    qid
+        [rows] integers, or strings without blanks, `:` and `#`. Strings of digits come back as
+        integers if all of them are.
+    one_based
+        whether indices start at 1, as in LETOR's files, or at 0
+    comments
+        [rows] one line each, "" for none
+    precision
+        number of significant digits of the features; None for as many as it takes, and no more
+    """
+    if precision is not None and not 1 <= precision <= 17:
+        raise ValueError(f"precision is from 1 to 17 digits, or None for all, not {precision}.")
+    labels = _floats(np.asarray(y), "y")
+    if labels.ndim != 1:
+        raise ValueError(f"y has shape {labels.shape}: give one label a row.")
+    if not np.isfinite(labels).all():
+        row = int(np.isfinite(labels).argmin())
+        raise ValueError(f"the label of row {row} is {labels[row]}: labels are finite numbers.")
+    if not len(labels):
+        raise ValueError("there are no rows: a file needs at least one.")
+    matrix = _checked(X, len(labels))
+    heads = _heads(labels, _qid_words(np.asarray(qid)))
+    tails = _tails(comments, len(labels))
+    rows = zip(heads, _features(matrix, one_based, precision), tails, strict=True)
+    with writing(Path(path)) as file:
+        while lines := [
+            f"{head} {row}{tail}".rstrip(" ") for head, row, tail in islice(rows, 1024)
+        ]:
+            file.write("".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"))
+
+
+def _shortest(value: float) -> str:
+    """Shortest text that reads back as the same float."""
+    return repr(value).removesuffix(".0")
+
+
+def _heads(labels: FloatArray, qids: Sequence[str]) -> list[str]:
+    if len(qids) != len(labels):
+        raise ValueError(f"there are {len(labels)} labels but {len(qids)} qid: give one a row.")
+    return [f"{_shortest(y)} qid:{q}" for y, q in zip(labels.tolist(), qids, strict=True)]
+
+
+def _qid_words(qid: AnyArray) -> list[str]:
+    """Check the qid, and give them as text."""
+    if qid.ndim != 1:
+        raise ValueError(f"qid has shape {qid.shape}: give one a row.")
+    if qid.dtype.kind in "iu":
+        return [str(q) for q in qid.tolist()]
+    words = []
+    for row, q in enumerate(qid.tolist()):
+        if isinstance(q, bool) or not isinstance(q, int | str):
+            raise ValueError(f"the qid of row {row} is {q!r}: write integers or strings.")
+        word = str(q)
+        if not word or any(c in ":#" or c <= " " or "\ud800" <= c <= "\udfff" for c in word):
+            raise ValueError(
+                f"the qid of row {row} is {q!r}: it may not be empty, nor hold blanks, : or #, "
+                "nor what UTF-8 cannot write."
+            )
+        words.append(word)
+    return words
+
+
+def _tails(comments: Sequence[str] | None, rows: int) -> list[str]:
+    if comments is None:
+        return [""] * rows
+    if len(comments) != rows:
+        raise ValueError(f"there are {rows} labels but {len(comments)} comments: give one a row.")
+    for row, comment in enumerate(comments):
+        if not isinstance(comment, str) or any(c in comment for c in "\n\r\0"):
+            raise ValueError(f"the comment of row {row} is {comment!r}: give one line of text.")
+    return [f" # {comment}" if comment else "" for comment in comments]
+
+
+def _checked(X: Any, rows: int) -> Any:
+    """Check X, and give it as a numpy array or a scipy CSR matrix with sorted rows."""
+    matrix = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    if matrix.ndim != 2:
+        raise ValueError(f"X has shape {matrix.shape}: give one row of features a label.")
+    if matrix.shape[0] != rows:
+        raise ValueError(f"X has {matrix.shape[0]} rows, but there are {rows} labels.")
+    if isinstance(matrix, np.ndarray):
+        return _floats(matrix, "X")
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()  # and sorts
+    _floats(matrix.data, "X")
+    return matrix
+
+
+def _features(matrix: Any, one_based: bool, precision: int | None) -> Iterator[str]:
+    """Give the features of one row after the other, as text."""
+    write: Callable[[float], str] = _shortest if precision is None else f"{{:.{precision}g}}".format
+    base = int(one_based)
+    if isinstance(matrix, np.ndarray):
+        columns = list(range(base, matrix.shape[1] + base))
+        for row in matrix:
+            yield _row(columns, map(write, row.tolist()))
+    else:
+        values = _floats(matrix.data, "X")
+        for start, end in pairwise(matrix.indptr.tolist()):
+            columns = (matrix.indices[start:end].astype(np.int64) + base).tolist()
+            yield _row(columns, map(write, values[start:end].tolist()))
+
+
+def _row(columns: Sequence[int], words: Iterator[str]) -> str:
+    pairs = [f"{column}:{word}" for column, word in zip(columns, words, strict=True)]
+    return " ".join(pairs).replace(":nan", ":NaN")
+
+
+def _floats(values: AnyArray, name: str) -> FloatArray:
+    """Give numbers as float64, and refuse those that it cannot hold."""
+    if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
+        raise ValueError(f"{name} is of type {values.dtype}: give integers, floats or booleans.")
+    whole = values.dtype.kind in "iu" and values.size > 0
+    if whole and max(int(values.max()), -int(values.min())) > _EXACT_INTEGERS:
+        raise ValueError(f"{name} has integers over 2^53, which a float64 cannot hold: scale it.")
+    return values.astype(np.float64, copy=False)

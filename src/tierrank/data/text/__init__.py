@@ -1,1 +1,0 @@
-"""What the readers of text files share: rows of indices, and the places errors name."""

@@ -1,0 +1,546 @@
+"""The formats of the Extreme Classification Repository, read and written.
+
+The pass over a text's bytes is compiled (`native/xc.hpp`). Here are the header, the arrays that the
+pass fills, and what its faults mean; `npz` reads matrices in scipy's format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from io import BytesIO
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+
+from tierrank._native import XCFault, scan_xc, tally_xc
+from tierrank._types import IntArray
+from tierrank.data.files import expands, read_bytes, writing
+from tierrank.data.multilabel import MultiLabelData
+from tierrank.data.npz import MOST_COLUMNS, XCError, is_npz, read_npz
+from tierrank.data.text import MARK, SparseRows, Text, Token, check_size, is_negative, shown
+
+HeaderOption = Literal["auto", True, False]
+
+_LONGEST_HEADER = 100  # bytes: a longer line is a row
+_MOST_DIGITS = 18  # that surely fit 64 bits
+_ROWS_AT_ONCE = 1024  # that are written
+
+
+@expands
+def read_xc(
+    path: str | PathLike[str],
+    *,
+    labels: str | PathLike[str] | None = None,
+    n_features: int | None = None,
+    n_labels: int | None = None,
+    one_based: bool = False,
+    header: HeaderOption = "auto",
+    max_expansion: float | None = None,
+) -> MultiLabelData:
+    """Read multi-label data in the formats of the Extreme Classification Repository.
+
+    With features and labels together, a file has the header ``rows features labels`` and then
+    lines ``label,label,… index:value index:value …``. A line that starts with a blank, or with
+    ``index:value``, has no labels; such rows are kept. Files without a header, as of LIBSVM and
+    napkinXC, are read too: they have as many columns as the largest index and label need.
+
+    With features and labels apart, as in ``trn_X_Xf.txt`` and ``trn_X_Y.txt``, each has the header
+    ``rows columns`` and lines ``index:value …``. Either may be an .npz file that
+    `scipy.sparse.save_npz` wrote, in CSR format. A label whose value is 0 is dropped.
+
+    Every line is a row, a blank one too: it has neither features nor labels. Blank lines at the
+    end are rows if the header counts them, and else passed over. Indices of a row need not ascend
+    (they are sorted), but none may stand twice. A value is the float32 next to what is written;
+    NaN, infinity and what is too large for a float32 are refused.
+
+    The whole text is held in memory, beside 8 bytes a feature value and a label.
+
+    Parameters
+    ----------
+    path
+        the file of features and labels, or of features; in text, a name that ends in .gz, .xz or
+        .bz2 says that it is compressed
+    labels
+        the file of the labels, if they are apart
+    n_features, n_labels
+        numbers of columns, if more than the header says, or where there is no header
+    one_based
+        whether the indices of features in text start at 1, as in LIBSVM's files, and not at 0.
+        Labels start at 0.
+    header
+        whether text begins with a header. "auto": if its first line is just three whole numbers,
+        two if labels are apart.
+    max_expansion
+        how many times its size a compressed file, or an .npz, may expand to, beyond half a GiB:
+        200 without it
+
+    Raises
+    ------
+    XCError
+        a `ValueError` that names the file, the line and the column, and says what to do
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "train.txt")
+    ...     _ = file.write_text("3 4 5\\n0,3 1:0.5 2:1\\n 0:2\\n4 3:1\\n")
+    ...     data = read_xc(file)
+    >>> data
+    MultiLabelData(3 rows, 4 features, 5 labels; 1.3 features and 1.0 labels a row)
+    >>> data.Y.toarray().astype(int)
+    array([[1, 0, 0, 1, 0],
+           [0, 0, 0, 0, 0],
+           [0, 0, 0, 0, 1]])
+    """
+    path = Path(path)
+    _check_options(n_features, n_labels, one_based, header)
+    if labels is not None:
+        X = _matrix(path, n_features, int(one_based), header, "features")
+        Y = _matrix(Path(labels), n_labels, 0, header, "labels")
+        if X.shape[0] != Y.shape[0]:
+            raise XCError(
+                Path(labels),
+                None,
+                f"has {Y.shape[0]:,} rows, but {path.name} has {X.shape[0]:,}: the two files do "
+                "not belong together, or one is cut short.",
+            )
+        return MultiLabelData(X, Y)
+    _check_file(path)
+    if is_npz(path):
+        what = "is a matrix of features: pass the file of its labels as labels=."
+        raise XCError(path, None, what)
+    text = _TextFile(path, ("rows", "features", "labels"), int(one_based), header)
+    return MultiLabelData(*text.scan(n_features, n_labels))
+
+
+@expands
+def read_xc_features(
+    path: str | PathLike[str],
+    *,
+    n_features: int | None = None,
+    one_based: bool = False,
+    header: HeaderOption = "auto",
+    max_expansion: float | None = None,
+) -> Any:
+    """Read features alone, of rows whose labels are not known.
+
+    The file is one of a pair, such as ``tst_X_Xf.txt``, or .npz; `read_xc` says what they hold, and
+    what the arguments mean. Where labels stand in the same file, `read_xc` reads both.
+
+    Returns
+    -------
+    [rows, features] a scipy `csr_matrix` of float32
+    """
+    _check_options(n_features, None, one_based, header)
+    return _matrix(Path(path), n_features, int(one_based), header, "features")
+
+
+def _matrix(path: Path, n_columns: int | None, base: int, header: HeaderOption, kind: str) -> Any:
+    """Read a file of ``index:value …``, or .npz, whose columns are "features" or "labels"."""
+    _check_file(path)
+    if is_npz(path):
+        return read_npz(path, n_columns, kind)
+    return _TextFile(path, ("rows", kind), base, header).scan(n_columns)[0]
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise XCError(path, None, "is a folder: give one of its files.")
+
+
+def _check_options(
+    n_features: int | None, n_labels: int | None, one_based: bool, header: HeaderOption
+) -> None:
+    if not isinstance(one_based, bool):
+        raise ValueError(f"one_based is True or False, not {one_based!r}.")
+    if not isinstance(header, bool) and header != "auto":
+        raise ValueError(f'header is "auto", True or False, not {header!r}.')
+    check_size("n_features", n_features, MOST_COLUMNS)
+    check_size("n_labels", n_labels, MOST_COLUMNS)
+
+
+# Text ---------------------------------------------------------------------------------------------
+
+
+class _Header(NamedTuple):
+    """What the first line says, and where the rows begin."""
+
+    sizes: tuple[int, ...] | None  # None if there is no header
+    rows_at: int
+    first_line: int  # of the rows, counted from 1
+
+
+def _read_header(text: Text, names: tuple[str, ...], option: HeaderOption) -> _Header:
+    """Read the header, if there is one.
+
+    Parameters
+    ----------
+    names
+        what its numbers mean: ("rows", "features", "labels"), or two of them
+    option
+        whether there is one; "auto" for one if the first line is as many whole numbers
+    """
+    start, end = text.start, text.content.index(b"\n", text.start)
+    line = text.content[start:end]
+    words = line.split() if len(line) <= _LONGEST_HEADER else []
+    numbers = all(word.isdigit() for word in words)
+    if option is not False and numbers and len(words) == len(names):
+        return _Header(tuple(int(word) for word in words), end + 1, 2)
+    if option is True:
+        raise text.error(
+            start,
+            f"the first line is {shown(line.strip())}, but header=True says that it is the header: "
+            f"{_expected(names)}.",
+        )
+    if option == "auto" and numbers and len(words) in (2, 3):
+        # Not a row either, so a header of the other format.
+        raise text.error(
+            start,
+            f"the header has {_NUMBERS[len(words)]} numbers, and should be {_expected(names)}. "
+            f"{_OTHER[len(words)]}",
+        )
+    return _Header(None, start, 1)
+
+
+def _expected(names: tuple[str, ...]) -> str:
+    """What a header looks like, in words."""
+    listed = ", ".join(names[:-1]) + " and " + names[-1]
+    return f"{_NUMBERS[len(names)]} whole numbers, of {listed}"
+
+
+_NUMBERS = {2: "two", 3: "three"}
+_OTHER = {
+    2: "If features and labels are in two files, give that of the labels as labels=.",
+    3: "If features and labels are both in this file, use read_xc without labels=.",
+}
+
+
+class _TextFile:
+    """A text of rows ``label,label,… index:value …``, or of ``index:value …`` alone."""
+
+    def __init__(self, path: Path, names: tuple[str, ...], base: int, header: HeaderOption) -> None:
+        self.names = names  # of the header's numbers: rows, features and labels, or two of them
+        self.base = base  # the first index
+        self.text = Text(path, XCError)
+        if not re.compile(rb"\S").search(self.text.content, self.text.start):
+            what = "the file is empty: it has neither a header nor a row."
+            raise self.text.file_error(1, what)
+        self.header = _read_header(self.text, names, header)
+
+    def scan(self, n_columns: int | None, n_labels: int | None = None) -> tuple[Any, Any]:
+        """Read the rows: [rows, columns] and [rows, labels] `csr_matrix`, labels as ones.
+
+        Memory is asked for by what the text holds, not by what the header says.
+        """
+        text, header, base, column = self.text, self.header, self.base, self.names[1][:-1]
+        with_labels = len(self.names) > 2
+        n_columns = self._settled(1, n_columns)
+        n_labels = self._settled(2, n_labels) if with_labels else None
+        most_columns = MOST_COLUMNS if n_columns is None else n_columns
+        most_labels = MOST_COLUMNS if n_labels is None else n_labels
+        most_rows, most_entries, commas = tally_xc(text.content, header.rows_at)
+        label_ends = np.zeros(most_rows + 1, dtype=np.int64)
+        labels = np.empty(commas + most_rows if with_labels else 0, dtype=np.int32)
+        row_ends = np.zeros(most_rows + 1, dtype=np.int64)
+        columns = np.empty(most_entries, dtype=np.int32)
+        values = np.empty(most_entries, dtype=np.float32)
+        found = scan_xc(
+            text.content, header.rows_at, with_labels, base, most_columns, most_labels,
+            label_ends, labels, row_ends, columns, values,
+        )  # fmt: skip
+        if found.fault != XCFault.FINE:
+            what = self._fault(found.fault, found.fault_at, most_columns, most_labels)
+            raise text.error(found.fault_at, what)
+        rows = self._rows(found.rows, found.filled_rows)
+        columns.resize(found.entries, refcheck=False)
+        values.resize(found.entries, refcheck=False)
+        labels.resize(found.labels, refcheck=False)
+        for entry, start, end in found.left:
+            values[entry] = _float32(text, start, end)
+        entries = SparseRows(row_ends[: rows + 1], columns, values)
+        if found.unsorted and (repeated := entries.sort()):
+            row, index = repeated[0], repeated[1] + base
+            at = self._place(row, rb"([0-9]+):", index, 2)
+            raise text.error(at, f"{column} '{index}' stands twice: leave one out.")
+        if column == "label" and len(entries.values) and entries.values.min() < 0:
+            entry = int((entries.values < 0).argmax())
+            label = int(entries.columns[entry]) + base
+            raise text.error(
+                self._place(entries.row_of(entry), rb"([0-9]+):", label, 1),
+                f"label {label} has the value {entries.values[entry]}: a relevance is more than "
+                "0, and what is not relevant is left out.",
+            )
+        ones = np.ones(len(labels), dtype=np.float32)
+        label_sets = SparseRows(label_ends[: rows + 1], labels, ones)
+        if found.unsorted_labels and (repeated := label_sets.sort()):
+            row, label = repeated
+            at = self._place(row, rb"([0-9]+)(?=[,\s])", label, 2)
+            raise text.error(at, f"label '{label}' stands twice: leave one out.")
+        return (
+            entries.matrix(found.largest_column + 1 if n_columns is None else n_columns),
+            label_sets.matrix(found.largest_label + 1 if n_labels is None else n_labels),
+        )
+
+    def _settled(self, place: int, asked: int | None) -> int | None:
+        """Settle a number of columns from header and argument; None if neither says it."""
+        if self.header.sizes is None:
+            return asked
+        said, kind = self.header.sizes[place], self.names[place]
+        states = f"the header says {said:,} {kind}"
+        if said > MOST_COLUMNS:
+            what = f"{states}: more than {MOST_COLUMNS:,} cannot be read."
+            raise self.text.file_error(1, what)
+        if asked is not None and asked < said:
+            what = f"{states}, but n_{kind} is {asked:,}: pass as many or more."
+            raise self.text.file_error(1, what)
+        return said if asked is None else asked
+
+    def _rows(self, lines: int, filled: int) -> int:
+        """How many rows there are: blank ones at the end only if the header counts them."""
+        if self.header.sizes is None:
+            return filled
+        said = self.header.sizes[0]
+        if filled <= said <= lines:
+            return said
+        there = lines if said > lines else filled
+        raise self.text.file_error(
+            1,
+            f"the header says {said:,} rows, but there are {there:,}: mend the header, or fetch "
+            "the file again if it is cut short.",
+        )
+
+    def _place(self, row: int, pattern: bytes, index: int, nth: int) -> int:
+        """Find where a row names a column for the nth time."""
+        content = self.text.content
+        newlines = np.flatnonzero(np.frombuffer(content, dtype=np.uint8) == ord("\n"))
+        line = row + self.header.first_line - 1  # counted from 0
+        start = int(newlines[line - 1]) + 1 if line else self.header.rows_at
+        places = [
+            start + match.start()
+            for match in re.finditer(pattern, content[start : int(newlines[line]) + 1])
+            if int(match[1]) == index
+        ]
+        return places[nth - 1] if len(places) >= nth else start
+
+    def _fault(self, fault: XCFault, at: int, most_columns: int, most_labels: int) -> str:
+        """Word what the compiled pass stumbled over at a place in the text."""
+        content, column = self.text.content, self.names[1][:-1]
+        token = Token(self.text, at)
+        label = token.raw.partition(b",")[0]
+        starts_line = content[at - 1 : at] in (b"", b"\n")
+        if fault == XCFault.BAD_LABEL and starts_line and b":" in label:
+            fault = XCFault.BAD_INDEX  # a row without labels
+        if fault == XCFault.BAD_LABEL:
+            what = _bad_label(token.raw, label)
+        elif fault == XCFault.LARGE_LABEL:
+            what = f"label {shown(label)} {_over(most_labels, 0, 'labels')}"
+        elif fault == XCFault.LABEL_TWICE:
+            what = f"label {shown(label)} stands twice: leave one out."
+        elif fault == XCFault.LARGE_INDEX:
+            what = f"{column} {token.name} {_over(most_columns, self.base, self.names[1])}"
+        elif fault == XCFault.ZERO_INDEX:
+            what = f"{column} {token.name} is 0, but one_based=True says that they start at 1: "
+            what += "leave it out."
+        elif fault == XCFault.TWICE:
+            what = f"{column} {token.name} stands twice: leave one out."
+        elif fault == XCFault.BAD_VALUE:
+            what = f"the value {token.value} of {column} {token.name} is not a finite number: "
+            what += "write one."
+        else:
+            what = f"{token.bad_index(column)}."
+        first_line = content[: content.index(b"\n")]
+        if self.header.sizes is None and at < len(first_line) and b":" not in first_line:
+            what += f" If this is the header, it should be {_expected(self.names)}."
+        return what
+
+
+def _over(size: int, base: int, kind: str) -> str:
+    return (
+        f"is over {size - 1 + base:,}, the last of {size:,} that start at {base}: number them "
+        f"anew, mend the header, or pass a larger n_{kind}."
+    )
+
+
+def _bad_label(token: bytes, label: bytes) -> str:
+    if not token:
+        return "a label is missing after the comma: write labels as 3,7 without blanks between."
+    if not label:
+        return "a label is missing before the comma: write labels as 3,7."
+    if is_negative(label):
+        return f"label {shown(label)} is negative: labels start at 0."
+    if b":" in label:
+        return f"{shown(label)} is no label: set labels and features apart by a blank."
+    return f"label {shown(label)} is not a whole number: write labels in digits, as 3,7."
+
+
+def _float32(text: Text, start: int, end: int) -> np.float32:
+    """The float32 next to what is written, where going through float64 might give another."""
+    word = text.content[start:end].decode()
+    double = float(word)
+    with np.errstate(over="ignore"):
+        single = np.float32(double)
+        rest = double - float(single)  # exact
+        other: np.float32 = np.nextafter(single, np.float32(np.copysign(np.inf, rest)))
+    if np.isinf(single):
+        what = f"{text.shown(start, end)} is too large for a float32: scale it down."
+        raise text.error(start, what)
+    if rest and abs(float(other) - double) == abs(rest):  # halfway: what the double lost decides
+        written, halfway = Decimal(word), Decimal(double)
+        if written != halfway and (written > halfway) == (rest > 0):
+            return other
+    return single
+
+
+# Splits -------------------------------------------------------------------------------------------
+
+
+def read_xc_split(path: str | PathLike[str], column: int = 0) -> IntArray:
+    """Read the rows of a split, such as ``bibtex_trSplit.txt``, for `MultiLabelData.select`.
+
+    A line has one whole number for each split of the data: rows, counted from 1.
+
+    Parameters
+    ----------
+    path
+        the file; a name that ends in .gz, .xz or .bz2 says that it is compressed
+    column
+        which split, counted from 0
+
+    Returns
+    -------
+    [rows of the split] counted from 0, in the order of the file
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "trSplit.txt")
+    ...     _ = file.write_text("1 4\\n3 2\\n")
+    ...     read_xc_split(file), read_xc_split(file, column=1)
+    (array([0, 2]), array([3, 1]))
+    """
+    path = Path(path)
+    if isinstance(column, bool) or not isinstance(column, int | np.integer):
+        raise ValueError(f"column is a whole number, not {column!r}.")
+    _check_file(path)
+    rows: list[int] = []
+    lines: dict[int, int] = {}
+    width = None
+    content = read_bytes(path, XCError).removeprefix(MARK)
+    for line, words in enumerate(map(bytes.split, BytesIO(content)), start=1):
+        if not words:
+            continue
+        if width is None:
+            width = len(words)
+            if not 0 <= column < width:
+                what = f"has {width} columns, so column is from 0 to {width - 1}, not {column}."
+                raise XCError(path, line, what)
+        if len(words) != width:
+            what = f"has {len(words)} numbers, but others have {width}: is the line cut off?"
+            raise XCError(path, line, what)
+        for word in words:
+            if not word.isdigit() or len(word) > _MOST_DIGITS or int(word) == 0:
+                what = f"{shown(word)} is not the number of a row: they are whole, and start at 1."
+                raise XCError(path, line, what)
+        row = int(words[column])
+        if row in lines:
+            what = f"row {row} stands on line {lines[row]} too: leave one out."
+            raise XCError(path, line, what)
+        lines[row] = line
+        rows.append(row - 1)
+    if width is None:
+        raise XCError(path, 1, "the file is empty: give one with the number of a row a line.")
+    return np.array(rows, dtype=np.int64)
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def write_xc(
+    path: str | PathLike[str],
+    data: MultiLabelData,
+    *,
+    labels: str | PathLike[str] | None = None,
+) -> None:
+    """Write multi-label data in a format of the Extreme Classification Repository.
+
+    `read_xc` gives back the same data, to the last bit. A file is written beside and renamed.
+
+    Parameters
+    ----------
+    path
+        the file for features and labels together; with `labels`, for features. Text is compressed
+        if the name ends in .gz, .xz or .bz2; a name that ends in .npz gets scipy's format.
+    data
+        what to write
+    labels
+        the file for the labels, if they are to stand apart: as text or .npz, and with their
+        relevances, for which there is no place where both are together
+    """
+    path = Path(path)
+    if labels is None:
+        _write_together(data, path)
+        return
+    labels = Path(labels)
+    if labels.resolve() == path.resolve():
+        raise ValueError(f"path and labels are both {path}: give two files, or leave out labels.")
+    with writing(labels) as label_file:
+        _write_matrix(label_file, data.Y, as_npz=is_npz(labels))
+        with writing(path) as feature_file:
+            _write_matrix(feature_file, data.X, as_npz=is_npz(path))
+
+
+def _write_together(data: MultiLabelData, path: Path) -> None:
+    if is_npz(path):
+        raise ValueError(f"{path} holds one matrix: pass a second file as labels=.")
+    if (data.Y.data != 1).any():
+        raise ValueError(
+            f"there are relevances other than 1, such as {data.Y.data[data.Y.data != 1][0]}, and "
+            "no place for them beside the features: pass a file of their own as labels=."
+        )
+    with writing(path) as file:
+        file.write(f"{data.n_rows} {data.n_features} {data.n_labels}\n".encode())
+        for features, label_sets in zip(_blocks(data.X), _blocks(data.Y), strict=True):
+            heads = _rows(label_sets, ",", with_values=False)
+            tails = _rows(features, " ", with_values=True)
+            lines = [f"{head} {tail}\n" for head, tail in zip(heads, tails, strict=True)]
+            file.write("".join(lines).encode())
+
+
+def _write_matrix(file: IO[bytes], matrix: Any, *, as_npz: bool) -> None:
+    if as_npz:
+        from scipy.sparse import save_npz
+
+        save_npz(file, matrix)
+        return
+    file.write("{} {}\n".format(*matrix.shape).encode())
+    for block in _blocks(matrix):
+        file.write("".join(f"{row}\n" for row in _rows(block, " ", with_values=True)).encode())
+
+
+def _blocks(matrix: Any) -> Iterator[Any]:
+    for start in range(0, matrix.shape[0], _ROWS_AT_ONCE):
+        yield matrix[start : start + _ROWS_AT_ONCE]
+
+
+def _rows(matrix: Any, separator: str, *, with_values: bool) -> Iterator[str]:
+    """Give one row after the other, as text."""
+    words = list(map(str, matrix.indices.tolist()))
+    if with_values:
+        # Most data sets repeat their values, and it takes long to find the shortest text of one.
+        values, which = np.unique(matrix.data.view(np.int32), return_inverse=True)
+        texts = [_shortest(value) for value in values.view(np.float32)]
+        words = [f"{c}:{texts[i]}" for c, i in zip(words, which.tolist(), strict=True)]
+    for start, end in pairwise(matrix.indptr.tolist()):
+        yield separator.join(words[start:end])
+
+
+def _shortest(value: np.float32) -> str:
+    """Shortest text that reads back as the same float32."""
+    return str(value).removesuffix(".0")
