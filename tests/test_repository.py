@@ -22,6 +22,7 @@ import tierrank
 ROOT = Path(__file__).resolve().parents[1]
 
 HEAVY = (
+    "jinja2",
     "matplotlib",
     "pandas",
     "rich",
@@ -195,3 +196,10 @@ def test_the_command_leads_to_a_function():
 
 def test_type_checkers_find_the_marker():
     assert importlib.resources.files("tierrank").joinpath("py.typed").is_file()
+
+
+def test_the_templates_of_the_report_are_shipped():
+    folder = importlib.resources.files("tierrank.report").joinpath("templates")
+    sections = ("ranking", "items", "pairs", "tiers", "data", "fit", "settings")
+    names = {"page.css", "page.js", "page.html", *(f"{name}.html" for name in sections)}
+    assert names <= {each.name for each in folder.iterdir()}

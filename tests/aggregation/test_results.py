@@ -18,7 +18,7 @@ from tierrank.aggregation.bootstrap import drawn_counts
 from tierrank.aggregation.connectivity import Disconnected
 from tierrank.aggregation.covariates.identification import Unidentified
 from tierrank.aggregation.terms import GaussianPrior
-from tierrank.report import worth_tables
+from tierrank.report.tables import WORTH_COLUMNS
 from votes import drawn_rankings
 
 RANKINGS = drawn_rankings(0, 7, 150, 5, most_tied=3)[1]
@@ -449,7 +449,7 @@ def test_a_frame_has_the_columns_of_the_command_line(shown):
     pandas = pytest.importorskip("pandas")
     frame = shown.to_frame(level=0.9)
     assert isinstance(frame, pandas.DataFrame)
-    assert tuple(frame.columns) == worth_tables.COLUMNS[:7]
+    assert tuple(frame.columns) == WORTH_COLUMNS[:7]
     order = np.argsort(-shown.log_worths_)
     assert frame["item"].tolist() == [shown.items_[code] for code in order]
     assert frame["rank"].tolist() == [1, 2, 3, 4]

@@ -12,10 +12,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from report_page import made_page
-from tierrank.report.aggregation.from_fit import Parameter
-from tierrank.report.worth_tables import (
-    COLUMNS,
-    percent,
+from tierrank.report.from_fit import Parameter
+from tierrank.report.numbers import percent
+from tierrank.report.tables import (
+    WORTH_COLUMNS,
     printable,
     summary_lines,
     worth_csv,
@@ -35,7 +35,7 @@ def printed(page, top=None, width=80):
 def test_csv_gives_every_number_back():
     page = made_page(5, names=NAMES)
     rows = list(csv.DictReader(io.StringIO(worth_csv(page))))
-    assert list(rows[0]) == list(COLUMNS)
+    assert list(rows[0]) == list(WORTH_COLUMNS)
     for place, (row, item) in enumerate(zip(rows, page.rows, strict=True)):
         assert row["item"] == item.name
         assert int(row["rank"]) == place + 1
@@ -93,7 +93,7 @@ def test_names_are_shown_and_not_obeyed():
 
 
 def test_a_probability_is_0_or_100_percent_only_if_it_is():
-    assert [percent(p) for p in (0, 1e-9, 0.1234, 0.99999, 1)] == [
+    assert [f"{percent(p, 1)}%" for p in (0, 1e-9, 0.1234, 0.99999, 1)] == [
         "0.0%", "<0.1%", "12.3%", ">99.9%", "100.0%",
     ]  # fmt: skip
 

@@ -141,7 +141,7 @@ class Shown(Learned):
             what was fitted, for a model that was loaded: it is saved without
         """
         from tierrank.report.aggregation import write_page
-        from tierrank.report.aggregation.from_fit import page_of
+        from tierrank.report.from_fit import page_of
 
         check_is_fitted(self, "log_worths_")
         page = page_of(self, title=title, level=level, top_k=top_k, data=data)  # type: ignore[arg-type]

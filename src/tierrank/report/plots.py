@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tierrank.ranking.standings import Standing, best_mean
-from tierrank.report.aggregation.axis import axis_of
-from tierrank.report.aggregation.content import ItemRow
+from tierrank.report.content import ItemRow
+from tierrank.report.numbers import axis_of
 from tierrank.storage import replace_file
 from tierrank.training import History
 

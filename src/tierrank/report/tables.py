@@ -1,25 +1,41 @@
-"""Standings as tables: to read on a terminal, and as CSV and JSON for other programs."""
+"""Results as tables: to read on a terminal, and as CSV and JSON for other programs.
+
+Standings of rankers by metrics; and fitted rankings, from the plain data of `AggregationPage`, so
+that they say the same as the report.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from tierrank.ranking.standings import Standing, best_mean
+from tierrank.report.content import AggregationPage, ItemRow
+from tierrank.report.numbers import decimals_of, percent
 from tierrank.training import History
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-COLUMNS = tuple(field.name for field in fields(Standing))
+    from tierrank.report.from_fit import Parameter
+
+STANDING_COLUMNS = tuple(field.name for field in fields(Standing))
+WORTH_COLUMNS = (
+    "rank", "item", "log_worth", "standard_error", "low", "high", "worth", "tier", "cut_below",
+    "rank_low", "rank_high", "expected_rank", "top_k",
+)  # fmt: skip
 
 # What spreadsheets take for a formula, or may after they dropped what stands before it; numbers
 # that are text are harmless.
 _FORMULA = re.compile(r"(?![+-]?[0-9]+(\.[0-9]+)?\Z)[=+\-@＝＋－＠\x00-\x1f]")
 _MARKS = re.compile(r'[,"\r\n]')
+
+# A terminal would obey these, or write backwards from there.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def plain_table(title: str | None = None) -> Table:
@@ -91,6 +107,8 @@ def standings_table(
     width
         of the terminal, where the least important columns give way; None for any
     """
+    from rich.markup import escape
+
     rankers = {each.name for each in standings}
     metrics = {each.metric for each in standings}
     table = plain_table(title)
@@ -121,14 +139,14 @@ def standings_table(
         metric = each.metric
         best = best_mean([other for other in standings if other.metric == metric])
         shown = row | {"mean": f"[bold]{row['mean']}[/]" if each.mean == best else row["mean"]}
-        table.add_row(_plain(each.name), *(shown[name] for name in kept))
+        table.add_row(escape(each.name), *(shown[name] for name in kept))
     return table
 
 
 def _cells(each: Standing, more: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     difference, interval, p = _difference(each)
     return {
-        "mean": f"{each.mean:.4f}", "interval": _interval(each), "difference": difference,
+        "mean": f"{each.mean:.4f}", "interval": _mean_interval(each), "difference": difference,
         "its interval": interval, "p": p,
     } | {column: cells.get(each.name, "") for column, cells in more.items()}  # fmt: skip
 
@@ -138,7 +156,7 @@ def _one_ranker(table: Table, standings: Sequence[Standing]) -> None:
     table.add_column("mean", justify="right", no_wrap=True)
     table.add_column("95% interval", justify="right", no_wrap=True)
     for each in standings:
-        table.add_row(each.metric, f"{each.mean:.4f}", _interval(each))
+        table.add_row(each.metric, f"{each.mean:.4f}", _mean_interval(each))
 
 
 def csv_text(rows: Iterable[Iterable[Any]], *, raw: bool = False) -> str:
@@ -169,8 +187,8 @@ def csv_text(rows: Iterable[Iterable[Any]], *, raw: bool = False) -> str:
 
 def standings_csv(standings: Sequence[Standing], *, raw: bool = False) -> str:
     """A row a ranker and metric, under the names of `Standing`; what is not there is empty."""
-    rows = ([getattr(each, name) for name in COLUMNS] for each in standings)
-    return csv_text([COLUMNS, *rows], raw=raw)
+    rows = ([getattr(each, name) for name in STANDING_COLUMNS] for each in standings)
+    return csv_text([STANDING_COLUMNS, *rows], raw=raw)
 
 
 def standings_json(standings: Sequence[Standing], **about: Any) -> str:
@@ -193,11 +211,177 @@ def _difference(each: Standing) -> list[str]:
     return [f"{each.difference:+.4f}", f"{low:+.4f} {high:+.4f}", p]
 
 
-def _interval(each: Standing) -> str:
+def _mean_interval(each: Standing) -> str:
     return f"{each.low:.4f} {each.high:.4f}"
 
 
-def _plain(text: str) -> str:
-    from rich.markup import escape
+def worth_table(
+    page: AggregationPage, top: int | None = None, width: int | None = None
+) -> Table:  # fmt: skip
+    """The ranking, best first, with the columns for which there are values.
 
-    return escape(text)
+    Parameters
+    ----------
+    page
+        what to show
+    top
+        how many items; None for all
+    width
+        of the terminal, where the least important columns give way; None for any
+    """
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    rows = page.rows[:top]
+    decimals = decimals_of(rows)
+    columns: dict[str, list[str]] = {
+        "rank": [f"{rank:,}" for rank in range(1, len(rows) + 1)],
+        "item": [printable(row.name) for row in rows],
+        "log-worth": [_number(row.log_worth, decimals) for row in rows],
+        f"{100 * page.level:g}% interval": [_interval(row, decimals) for row in rows],
+        "worth": [f"{row.worth:#.3g}" for row in rows],
+        "tier": [f"{row.tier or ''}" for row in rows],
+        "ranks": [_ranks(row) for row in rows],
+        f"top {page.top_k}": [
+            "" if row.top_k is None else f"{percent(row.top_k, 1)}%" for row in rows
+        ],
+    }
+    columns = {heading: cells for heading, cells in columns.items() if any(cells)}
+    wide = {name: max(map(cell_len, [name, *cells])) for name, cells in columns.items()}
+    wide["item"] = 10  # longer ones go on in the next line
+    needed = {name: (name, number) for name, number in wide.items()}
+    place, interval = f"top {page.top_k}", f"{100 * page.level:g}% interval"
+    table = plain_table()
+    kept = keep_what_fits(
+        table, needed, width, ["worth", "ranks", "tier", place, "rank", interval, "log-worth"]
+    )
+    for heading in kept:
+        if heading == "item":
+            table.add_column(heading, overflow="fold", min_width=wide["item"])
+        else:
+            table.add_column(heading, justify="right", no_wrap=True)
+    for cells in zip(*(columns[heading] for heading in kept), strict=True):
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def summary_lines(page: AggregationPage, parameters: Sequence[Parameter] = ()) -> list[str]:
+    """What was fitted and how it went, for below the table."""
+    data, fit = page.connectivity, page.convergence
+    lists = f"{_count(data.lists, data.seen[:-1])}, {data.distinct_lists:,} different"
+    if data.total_weight != data.lists:
+        lists += f", of weight {data.total_weight:g}"
+    if data.lists_without_information:
+        silent = data.lists_without_information
+        lists += f"; {silent:,} {'is one tie and says' if silent == 1 else 'are one tie and say'}"
+        lists += " nothing"
+    prior = page.settings.get("prior", "none")
+    model = page.settings.get("model", "")
+    model += "" if prior == "none" else f", prior {prior}"
+    if fit.log_likelihood is not None:
+        model += f": log-likelihood {_plain(fit.log_likelihood)}"
+        model += "" if fit.aic is None else f", AIC {_plain(fit.aic)}"
+    ended = "converged" if fit.converged else f"not converged, stopped by {fit.stopped_by}"
+    steps = _count(fit.iterations, "pass" if fit.solver == "adagrad" else "iteration")
+    lines = [
+        f"{_count(data.items, 'item')}; {lists}",
+        model,
+        f"{fit.solver}: {steps} in {_seconds(fit.seconds)}, {ended}",
+    ]
+    level = f"{100 * page.level:g}%"
+    lines += [
+        f"{each.name}: {_number(each.estimate, 4)}, {level} interval {_number(each.low, 4)} to "
+        f"{_number(each.high, 4)}"
+        for each in parameters
+    ]
+    scale = "0 is the average item"
+    if any(row.low is not None for row in page.rows[:1]):
+        scale += f"; {level} intervals by the {page.settings.get('uncertainty', '')}"
+    lines.append(f"Log-worths: {scale}")
+    if page.tiers == 1:
+        lines.append("1 tier: the data do not tell the items apart")
+    elif page.tiers:
+        lines.append(
+            f"{page.tiers:,} tiers: the most probable cuts of the ranking into items of equal worth"
+        )
+    return lines
+
+
+def worth_csv(page: AggregationPage, *, raw: bool = False) -> str:
+    """A row an item, best first, under `WORTH_COLUMNS`; what is not there is empty."""
+    rows = ([row[name] for name in WORTH_COLUMNS] for row in _records(page))
+    return csv_text([WORTH_COLUMNS, *rows], raw=raw)
+
+
+def worth_json(
+    page: AggregationPage, parameters: Sequence[Parameter] = (), **about: Any
+) -> str:  # fmt: skip
+    """What it is about, how the fit went, and the items, best first, under `WORTH_COLUMNS`."""
+    data, fit = asdict(page.connectivity), asdict(page.convergence)
+    whole = {
+        **about,
+        "settings": dict(page.settings),
+        "level": page.level,
+        "top_k": page.top_k,
+        "data": data,
+        "fit": {**fit, "history": list(fit["history"])},
+        "parameters": [each._asdict() for each in parameters],
+        "tier_criterion": page.tier_criterion,
+        "notes": list(page.notes),
+        "results": list(_records(page)),
+    }
+    return json.dumps(_finite(whole), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def printable(text: str) -> str:
+    """Text that a terminal shows and does not obey."""
+    return _UNPRINTABLE.sub("\ufffd", text) if text.strip() else "(no name)"
+
+
+def _records(page: AggregationPage) -> Iterator[dict[str, Any]]:
+    cuts: Sequence[float | None] = [None] * len(page.rows)
+    if page.cut_probabilities is not None:
+        cuts = [*(float(each) for each in page.cut_probabilities), None]
+    for rank, (row, cut) in enumerate(zip(page.rows, cuts, strict=True), start=1):
+        own = vars(row)
+        given = {"rank": rank, "item": row.name, "cut_below": cut}
+        yield {name: given[name] if name in given else own[name] for name in WORTH_COLUMNS}
+
+
+def _finite(value: Any) -> Any:
+    """The same without infinite numbers, which JSON has no word for: null."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _interval(row: ItemRow, decimals: int) -> str:
+    if row.low is None or row.high is None:
+        return ""
+    return f"{_number(row.low, decimals)} to {_number(row.high, decimals)}"
+
+
+def _ranks(row: ItemRow) -> str:
+    if row.rank_low is None or row.rank_high is None:
+        return ""
+    return f"{row.rank_low:,}" + ("" if row.rank_low == row.rank_high else f"-{row.rank_high:,}")
+
+
+def _number(value: float, decimals: int) -> str:
+    written = f"{value:.{decimals}f}"
+    return written if float(written) else written.lstrip("-")  # no "-0.00"
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.2f}"
+
+
+def _count(number: int, what: str) -> str:
+    more = "passes" if what == "pass" else f"{what}s"
+    return f"{number:,} {what if number == 1 else more}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"

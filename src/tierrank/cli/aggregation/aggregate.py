@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tierrank.aggregation.paired import PairedTies
     from tierrank.data import Games, Rankings
     from tierrank.report.aggregation import AggregationPage
-    from tierrank.report.aggregation.from_fit import Parameter
+    from tierrank.report.from_fit import Parameter
 
 SHOWN = 50  # items of the table, unless --top says otherwise
 
@@ -243,7 +243,7 @@ def _page(
     from tierrank.aggregation.paired import PairedTies
     from tierrank.data import Games
     from tierrank.data.files import without_compression
-    from tierrank.report.aggregation.from_fit import page_of, parameters
+    from tierrank.report.from_fit import page_of, parameters
 
     read_as = {"read as": data.read_as} if data.read_as else {}
     page = page_of(
@@ -273,7 +273,7 @@ def _write(
     raw_csv: bool,
 ) -> None:
     from tierrank.report.aggregation import page_html
-    from tierrank.report.worth_tables import worth_csv, worth_json
+    from tierrank.report.tables import worth_csv, worth_json
     from tierrank.saving import save
 
     if places.model is not None:
@@ -284,7 +284,7 @@ def _write(
 
 
 def _print(page: AggregationPage, parameters: Sequence[Parameter], top: int | None) -> None:
-    from tierrank.report.worth_tables import summary_lines, worth_table
+    from tierrank.report.tables import summary_lines, worth_table
 
     console = stdout()
     shown = top or SHOWN

@@ -14,8 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report_page import made_page
-from tierrank.report.aggregation import ConnectivityFacts, ConvergenceFacts, page_html, write_page
-from tierrank.report.aggregation.item_table import MOST_ITEMS
+from tierrank.report.aggregation import (
+    MOST_ITEMS,
+    ConnectivityFacts,
+    ConvergenceFacts,
+    page_html,
+    write_page,
+)
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 VOID = {"meta", "br"}

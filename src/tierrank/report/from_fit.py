@@ -1,35 +1,40 @@
-"""From a fitted aggregator to the plain data that its page shows."""
+"""From a fitted aggregator to the plain data that its page and tables show."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.aggregator import RankAggregator
 from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.aggregation.covariates import FeatureAggregator
+from tierrank.aggregation.inference import MOST_DENSE
 from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
 from tierrank.aggregation.paired import PairedTies
 from tierrank.aggregation.places import (
     expected_ranks,
     pairwise_probabilities,
+    rank_intervals,
     top_k_probabilities,
 )
 from tierrank.aggregation.terms.priors import prior_from
+from tierrank.aggregation.tier_cuts import TierCut, cut_into_tiers
 from tierrank.data.rankings.games import Games
-from tierrank.report.aggregation.content import (
+from tierrank.report.aggregation import MOST_PAIRED
+from tierrank.report.content import (
     AggregationPage,
     ConnectivityFacts,
     ConvergenceFacts,
     ItemRow,
 )
-from tierrank.report.aggregation.pair_matrix import MOST_ITEMS as MOST_PAIRED
-from tierrank.report.aggregation.sureness import Fitted, Sureness, sureness
 
-FloatArray = npt.NDArray[np.float64]
+Fitted = RankAggregator | PairedTies | FeatureAggregator
+
+MOST_RANKED = 500  # items whose intervals of ranks are computed: each is compared with all others
 
 
 class Parameter(NamedTuple):
@@ -98,7 +103,7 @@ def page_of(
     (['ann', 'bob', 'cy'], 10, 1)
     """
     lists, found = _compared(fitted, data)
-    sure = sureness(fitted, level=level, tiers=tiers, shown=shown, seed=seed)
+    sure = _uncertainty(fitted, level=level, tiers=tiers, shown=shown, seed=seed)
     own = dict(settings or {})
     for each in parameters(fitted, level):
         form = ".4f" if 1e-3 <= abs(each.estimate) < 1e4 or not each.estimate else ".4g"
@@ -126,7 +131,9 @@ def parameters(fitted: Fitted, level: float) -> list[Parameter]:
     return [Parameter(*each) for each in fitted._parameters(level)]
 
 
-def _rows(fitted: Fitted, sure: Sureness, level: float, top_k: int | None) -> tuple[ItemRow, ...]:
+def _rows(
+    fitted: Fitted, sure: _Uncertainty, level: float, top_k: int | None
+) -> tuple[ItemRow, ...]:
     from scipy.special import ndtri
 
     if top_k is not None and isinstance(fitted, PairedTies):
@@ -158,7 +165,7 @@ def _rows(fitted: Fitted, sure: Sureness, level: float, top_k: int | None) -> tu
     )
 
 
-def _without_nan(values: npt.NDArray[Any]) -> list[Any]:
+def _without_nan(values: AnyArray) -> list[Any]:
     """Plain numbers, and None for NaN."""
     return [None if value != value else value for value in values.tolist()]
 
@@ -267,3 +274,105 @@ def _own_settings(fitted: Fitted) -> dict[str, str]:
 def _objective(fitted: RankAggregator | FeatureAggregator) -> str:
     options = ", ".join(f"{k}={v}" for k, v in (fitted.objective_params or {}).items())
     return f"{fitted.objective} ({options})" if options else fitted.objective
+
+
+@dataclass(frozen=True)
+class _Uncertainty:
+    """Standard errors, tiers and intervals of ranks; what there is none of is None.
+
+    Attributes
+    ----------
+    order
+        [items] numbers of the items, best first
+    errors
+        [items] standard errors of the log-worths, NaN where there is none
+    ranks
+        [items, 2] best and worst rank
+    cut
+        the tiers
+    notes
+        what is not there, and why
+    """
+
+    order: IntArray
+    errors: FloatArray
+    ranks: IntArray | None = None
+    cut: TierCut | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def _uncertainty(
+    fitted: Fitted, *, level: float, tiers: bool, shown: int, seed: int
+) -> _Uncertainty:
+    """Find out how sure a fit is.
+
+    Parameters
+    ----------
+    fitted
+        the fit
+    level
+        of the intervals of ranks
+    tiers
+        whether to cut the ranking into tiers
+    shown
+        how many items have standard errors where there are too many for all
+    seed
+        of the draws that intervals of ranks rest on
+    """
+    w = fitted.log_worths_
+    size = len(w)
+    order = np.argsort(-w, kind="stable")
+    errors = np.full(size, np.nan)
+    if size > MOST_DENSE:
+        return _of_many(fitted, order, errors, shown)
+    try:
+        matrix = _covariance_of(fitted)
+    except ValueError as error:
+        return _Uncertainty(order, errors, notes=[_without_intervals(error)])
+    errors = np.sqrt(np.diag(matrix))
+    notes = []
+    cut = cut_into_tiers(w, matrix) if tiers and size > 1 else None
+    ranks = None
+    if 1 < size <= MOST_RANKED:
+        ranks = rank_intervals(w, matrix, level=level, seed=seed)
+    elif size > 1:
+        notes.append(
+            f"Intervals of ranks were left out: each of {size:,} items would be compared with all "
+            f"others, which takes long beyond {MOST_RANKED}."
+        )
+    # Where estimates are equal, the tiers have an order of their own.
+    return _Uncertainty(order if cut is None else cut.order, errors, ranks, cut, notes)
+
+
+def _covariance_of(fitted: Fitted, items: Any = None) -> FloatArray:
+    """[items, items] covariance of the centred log-worths, of all or of some."""
+    if isinstance(fitted, PairedTies):
+        size = len(fitted.items_)
+        return fitted.covariance_[:size, :size]
+    return fitted.covariance(items)
+
+
+def _of_many(fitted: Fitted, order: IntArray, errors: FloatArray, shown: int) -> _Uncertainty:
+    """Standard errors of the first items only: each is a system of equations of its own."""
+    first = order[: max(shown, 1)]
+    size = len(order)
+    notes = [
+        f"There are {size:,} items, so only the first {len(first):,} have intervals; tiers and "
+        f"intervals of ranks, which take all pairs, are left out (limit {MOST_DENSE:,} items)."
+    ]
+    if fitted.uncertainty == "sandwich" and not isinstance(fitted, PairedTies):
+        reason = f'uncertainty="sandwich" takes a matrix of {size:,}² numbers: use "information"'
+        return _Uncertainty(order, errors, notes=[f"There are no intervals: {reason}."])
+    try:
+        if isinstance(fitted, PairedTies):
+            errors[first] = fitted.standard_errors_[first]
+        else:
+            matrix = _covariance_of(fitted, [fitted.items_[code] for code in first])
+            errors[first] = np.sqrt(np.diag(matrix))
+    except ValueError as error:
+        notes = [_without_intervals(error)]
+    return _Uncertainty(order, errors, notes=notes)
+
+
+def _without_intervals(error: ValueError) -> str:
+    return f"There are no intervals, no tiers and no intervals of ranks: {error}"

@@ -6,8 +6,9 @@ from scipy.stats import norm
 
 import tierrank as tr
 from tierrank.aggregation.paired import PairedTies
-from tierrank.report.aggregation import page_html, sureness
-from tierrank.report.aggregation.from_fit import page_of, parameters
+from tierrank.report import from_fit
+from tierrank.report.aggregation import page_html
+from tierrank.report.from_fit import page_of, parameters
 from votes import drawn_rankings
 
 
@@ -94,19 +95,19 @@ def test_a_fit_without_standard_errors_says_why(fitted):
 
 def test_of_many_items_only_the_first_have_intervals(fitted, monkeypatch):
     whole = page_of(fitted, title="Votes")
-    monkeypatch.setattr(sureness, "MOST_DENSE", 7)
+    monkeypatch.setattr(from_fit, "MOST_DENSE", 7)
     page = page_of(fitted, title="Votes", shown=3)
     assert [row.low is None for row in page.rows] == [False] * 3 + [True] * 5
     assert page.rows[1].low == pytest.approx(whole.rows[1].low, rel=1e-9)
     assert page.tiers == 0
     assert "only the first 3 have intervals" in page.notes[0]
     sandwich = tr.RankAggregator(uncertainty="sandwich").fit([["a", "b"], ["b", "a"]] * 3)
-    monkeypatch.setattr(sureness, "MOST_DENSE", 1)
+    monkeypatch.setattr(from_fit, "MOST_DENSE", 1)
     assert 'uncertainty="sandwich" takes' in page_of(sandwich, title="Votes").notes[0]
 
 
 def test_intervals_of_ranks_stop_where_they_take_long(fitted, monkeypatch):
-    monkeypatch.setattr(sureness, "MOST_RANKED", 7)
+    monkeypatch.setattr(from_fit, "MOST_RANKED", 7)
     page = page_of(fitted, title="Votes")
     assert page.rows[0].rank_low is None
     assert page.rows[0].low is not None
