@@ -9,7 +9,7 @@ BENCH_FLAGS ?=
 
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-native lint format bench install wheel clean distclean
+.PHONY: help demo test test-slow test-native lint format bench install wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -23,14 +23,18 @@ demo: $(VENV)/.installed ## install into .venv and run the demo
 	@echo "  tierrank train demo/train.txt --valid demo/vali.txt --out demo/model"
 
 test: lint ## install into .venv, then lint, types and tests (PYTEST_FLAGS="-n 2 -k tiers")
-	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_FLAGS)
+
+test-slow: $(VENV)/.installed-dev ## the tests that are long by nature: kills, fuzzing, simulations, whole experiments
+	$(BIN)/python -m pytest -m slow $(PYTEST_FLAGS)
 
 test-native: $(VENV)/.installed-dev ## the native core under sanitizers and a fuzzer (FUZZ_RUNS=1000000)
 	PYTHON=$(BIN)/python FUZZ_RUNS=$(FUZZ_RUNS) tests/native/run
 
-lint: $(VENV)/.installed-dev ## ruff and mypy
+lint: $(VENV)/.installed-dev ## ruff, import-linter and mypy
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m mypy
 
 format: $(VENV)/.installed-dev ## mend what ruff can mend, and format
