@@ -99,7 +99,7 @@ def test_help_and_typing_mistakes_do_not_wait_for_torch(typed):
 
 
 def test_the_names_that_commands_know_are_those_of_the_registries():
-    from tierrank import losses, metrics, names
+    from tierrank import metrics, names
     from tierrank.aggregation.terms.priors import PRIORS
     from tierrank.data.rankings.detection import KINDS
     from tierrank.data.rankings.reading import FileFormat
@@ -107,7 +107,6 @@ def test_the_names_that_commands_know_are_those_of_the_registries():
     from tierrank.metrics.labels import MEASURES as LABEL_MEASURES
     from tierrank.ranking.features import TRANSFORMERS
 
-    assert tuple(losses.OBJECTIVES) == names.OBJECTIVES
     assert tuple(metrics.MEASURES) == names.METRICS
     whole = [name for name, measure in metrics.MEASURES.items()
              if "k" not in inspect.signature(measure).parameters]  # fmt: skip
@@ -119,13 +118,6 @@ def test_the_names_that_commands_know_are_those_of_the_registries():
     assert get_args(Name) == names.SAMPLERS
     formats = [name for part in get_args(FileFormat) for name in get_args(part) or [part]]
     assert ("auto", *formats) == names.RANKING_FORMATS
-
-
-def test_an_objective_that_commands_would_not_know_is_refused():
-    from tierrank.losses.registry import objective
-
-    with pytest.raises(ValueError, match=r"enter 'mine' in tierrank\.names"):
-        objective("mine", "pairwise", "nobody")
 
 
 @pytest.mark.parametrize("module", ["typer", "typer.rich_utils", "numpy", "torch", "torch._C"])

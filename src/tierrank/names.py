@@ -1,7 +1,8 @@
-"""The words that people choose by: objectives, metrics, feature steps, priors and models of games.
+"""The words that people choose by: metrics, feature steps, priors, models of games and others.
 
 What they stand for needs torch, which takes seconds to load. So the names are here, without it, for
 commands to answer a mistyped one at once; the registries take them from here, and a test compares.
+(Those of objectives stand with all else that is known of them: `tierrank.losses.record`.)
 """
 
 from __future__ import annotations
@@ -10,24 +11,6 @@ import difflib
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
-
-OBJECTIVES = (
-    "pl-lb", "pl-efron", "pl-partition", "pl-topk", "listmle", "p-listmle", "listnet", "attrank",
-    "rankcosine", "pmop-fd", "cox-discrete", "pmop-exact", "pmop-gibbs", "pmop-mh", "ranksvm",
-    "ranknet", "rank-regress", "rao-kupper", "davidson",
-)  # fmt: skip
-FUSED = ("pl-partition", "pl-lb", "pl-efron", "attrank", "ranknet", "ranksvm")
-"""Objectives that can do with some labels' scores at a time."""
-
-_BY_NDCG = "weighs the pairs of ranknet by NDCG, which no objective here does"
-_THEIRS = {
-    "lambdarank": _BY_NDCG,
-    "lambdamart": _BY_NDCG,
-    "rank:ndcg": _BY_NDCG,
-    "rank:map": "weighs the pairs of ranknet by MAP, which no objective here does",
-    "rank:pairwise": "is called ranknet here",
-    "rank_xendcg": "is a cross entropy as listnet is, with other targets",
-}
 
 METRICS = (
     "ndcg", "dcg", "err", "map", "mrr", "precision", "recall", "sharp-ndcg",
@@ -62,44 +45,15 @@ TableKind = Literal["items", "games", "preferences", "paired-ranks", "wide", "or
 TABLE_KINDS: tuple[TableKind, ...] = get_args(TableKind)
 
 
-def objective_name(name: str) -> str:
-    """The objective that is meant; case, hyphens and underscores do not matter."""
-    plain = {_plain(known): known for known in OBJECTIVES}
-    if _plain(name) in plain:
-        return plain[_plain(name)]
-    known = f"The objectives are {', '.join(OBJECTIVES)}"
-    if (what := theirs(name)) is not None:
-        raise ValueError(
-            f"there is no objective {name!r}: it {what}. Begin with 'pl-partition', the exact "
-            f"likelihood. {known}"
-        )
-    raise ValueError(f"there is no objective {name!r}; {_hint(name, plain)}{known}")
-
-
-def theirs(name: str) -> str | None:
-    """What an objective of LightGBM or XGBoost is here; None of any other name."""
-    return {_plain(known): what for known, what in _THEIRS.items()}.get(_plain(name))
-
-
-def fused_name(objective: str) -> str:
-    """The objective of labels that is meant; refuses those that need all scores at once."""
-    name = objective_name(objective)
-    if name not in FUSED:
-        raise ValueError(
-            f"{name} needs all scores of a list at once, and they are computed in blocks of "
-            f"labels here; the objectives for that are {', '.join(FUSED)}"
-        )
-    return name
-
-
 def metric_name(name: str) -> tuple[str, int | None]:
     """The metric that is meant by `nDCG@10`, and its cutoff; None without one."""
     stem, at, cutoff = name.strip().partition("@")
-    plain = {_plain(known): known for known in METRICS} | _ALSO_METRICS
-    found = plain.get(_plain(stem))
+    spelled = {plain(known): known for known in METRICS} | _ALSO_METRICS
+    found = spelled.get(plain(stem))
     if found is None:
         raise ValueError(
-            f"there is no metric {name!r}; {_hint(stem, plain)}The metrics are {', '.join(METRICS)}"
+            f"there is no metric {name!r}; {hint(stem, spelled)}The metrics are "
+            f"{', '.join(METRICS)}"
         )
     if not at:
         return found, None
@@ -111,11 +65,11 @@ def metric_name(name: str) -> tuple[str, int | None]:
 def label_metric_name(name: str) -> tuple[str, int]:
     """The metric of labels that is meant by `psp@5`, and its cutoff."""
     stem, at, cutoff = name.strip().partition("@")
-    plain = {_plain(known): known for known in LABEL_METRICS} | _ALSO_LABEL_METRICS
-    found = plain.get(_plain(stem))
+    spelled = {plain(known): known for known in LABEL_METRICS} | _ALSO_LABEL_METRICS
+    found = spelled.get(plain(stem))
     if found is None:
         raise ValueError(
-            f"there is no metric of labels {name!r}; {_hint(stem, plain, '@5')}The metrics are "
+            f"there is no metric of labels {name!r}; {hint(stem, spelled, '@5')}The metrics are "
             f"{', '.join(LABEL_METRICS)}, each with a number of places, as in PSP@5."
         )
     if not at:
@@ -194,10 +148,12 @@ def _cutoff(cutoff: str, name: str, example: str) -> int:
     return int(cutoff)
 
 
-def _hint(name: str, plain: Mapping[str, str], ending: str = "") -> str:
-    close = difflib.get_close_matches(_plain(name), plain, n=1)
-    return f"did you mean {plain[close[0]] + ending!r}? " if close else ""
+def hint(name: str, known: Mapping[str, str], ending: str = "") -> str:
+    """A question after the nearest of known names, which stand behind their `plain` spellings."""
+    close = difflib.get_close_matches(plain(name), known, n=1)
+    return f"did you mean {known[close[0]] + ending!r}? " if close else ""
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A name without what does not matter in it: case, hyphens, underscores, blanks."""
     return re.sub(r"[-_\s]", "", name.lower())

@@ -20,7 +20,7 @@ from subsets import (
     stages_of,
     subsets,
 )
-from tierrank.losses import list_mle
+from tierrank.losses import find, list_mle
 from tierrank.losses.ordered_partition import (
     cox_discrete,
     normaliser,
@@ -29,7 +29,6 @@ from tierrank.losses.ordered_partition import (
     pmop_gibbs,
     pmop_mh,
 )
-from tierrank.losses.registry import find
 
 POTENTIAL = {pmop_fd: mean_of_worths, pmop_exact: mean_of_scores}
 LOSSES = {"fd": pmop_fd, "exact": pmop_exact, "gibbs": pmop_gibbs, "mh": pmop_mh}

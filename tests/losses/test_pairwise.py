@@ -15,8 +15,8 @@ from scipy.sparse import random_array
 
 import tierrank as tr
 from partitions import computing, each_dtype, each_kernel, ragged, value_and_gradient
+from tierrank.losses import find
 from tierrank.losses.pairwise import davidson, rank_regress, rank_svm, ranknet, rao_kupper
-from tierrank.losses.registry import find
 
 SEEDS = st.integers(0, 10**6)
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-5}

@@ -31,7 +31,7 @@ from tierrank.aggregation.solvers.newton import Descent
 from tierrank.aggregation.terms import ListTerm, prior_from
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
-from tierrank.losses.registry import find
+from tierrank.losses import find
 from tierrank.names import check_solver, check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.training import Progress, Watch

@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from tierrank._types import IntArray
 from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.aggregation.inference import MOST_DENSE, Kind, columns, covariance
-from tierrank.aggregation.likelihood import WITHOUT_ERRORS, terms_of
+from tierrank.aggregation.likelihood import terms_of
 from tierrank.aggregation.lists import CountedLists, FloatArray
 from tierrank.aggregation.results import WorthResults
 from tierrank.aggregation.solvers.newton import Descent
 from tierrank.aggregation.terms import ListTerm, Sum, Term, prior_from
 from tierrank.aggregation.terms.priors import Prior
-from tierrank.losses.kinds import is_likelihood
-from tierrank.losses.registry import find
+from tierrank.losses import find
 
 
 class FittedLists(WorthResults):
@@ -61,7 +60,7 @@ class FittedLists(WorthResults):
         self.n_iter_, self.gradient_norm_ = descent.iterations, descent.gradient_norm
         self.objective_values_ = descent.values
         self.log_likelihood_ = self.aic_ = None
-        if is_likelihood(name, self.objective_params):
+        if find(name).is_likelihood(self.objective_params):
             self.log_likelihood_ = -Sum(parts).value_and_gradient(descent.scores)[0]
             if prior is None:  # a prior makes the items fewer parameters than they are
                 self.aic_ = 2 * (len(self.items_) - 1) - 2 * self.log_likelihood_
@@ -105,14 +104,16 @@ class FittedLists(WorthResults):
             raise ValueError(f'kind is "information" or "sandwich", not {kind!r}')
         kind = self.uncertainty if kind is None else kind
         codes = None if items is None else self._codes(items)
-        name = find(self.objective).name
-        if kind == "information" and not is_likelihood(name, self.objective_params):
+        entry = find(self.objective)
+        if kind == "information" and not entry.is_likelihood(self.objective_params):
             raise ValueError(
-                f"{name} is no likelihood of a list, so its curvature alone says nothing of "
+                f"{entry.name} is no likelihood of a list, so its curvature alone says nothing of "
                 'standard errors: use uncertainty="sandwich"'
             )
-        if name in WITHOUT_ERRORS:
-            raise ValueError(f"{name} {WITHOUT_ERRORS[name]}: there are no standard errors")
+        if entry.without_errors:
+            raise ValueError(
+                f"there are no standard errors for {entry.name}, which {entry.without_errors}"
+            )
         if self.solver_ == "adagrad" and not self.converged_ and kind not in self._covariances:
             raise ValueError(
                 "standard errors are about the maximum itself, and adagrad stops near it: fit "

@@ -11,29 +11,16 @@ from tierrank.aggregation.connectivity import Connectivity
 from tierrank.aggregation.lists import CountedLists, FloatArray, largest_ties
 from tierrank.aggregation.terms import Exact, ListTerm, Smooth, Strict, Tied
 from tierrank.aggregation.terms.tied import LARGEST
-from tierrank.losses import from_name
-from tierrank.losses.kinds import STOCHASTIC
-from tierrank.losses.modules import Objective
-from tierrank.losses.registry import find
+from tierrank.losses import find, from_name
+from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
 from tierrank.tiers.selection import with_rest_written
 from tierrank.training.settings import check_count
 
-# They give each pair's order a probability, so the estimate is finite only where everybody can
-# be reached from everybody by wins. The others are bounded, or pull scores together themselves.
-NEED_CONNECTION = frozenset(
-    {"pl-partition", "pl-topk", "listmle", "p-listmle", "pl-lb", "pl-efron", "pmop-fd",
-     "pmop-exact", "cox-discrete", "ranknet"}
-)  # fmt: skip
 # numbers of lists × items up to which a rest is written out: the kernels for small ties then do
 MOST_WRITTEN = 5_000_000
 MOST_KEPT = 100_000_000  # numbers of all matrices that small ties keep: 800 MB
 MOST_BROKEN = 10_000  # ways in which the ties of a list seen more often are broken
-WITHOUT_ERRORS = {
-    "ranksvm": "has kinks, and no second derivatives",
-    "rankcosine": "is the same for scores of any size, and no estimate is isolated",
-}
-PAIRED_TIES = {"rao-kupper": "alpha", "davidson": "beta"}
 
 
 def objective_of(name: str, params: dict[str, Any] | None) -> Objective:
@@ -48,10 +35,11 @@ def objective_of(name: str, params: dict[str, Any] | None) -> Objective:
         raise ValueError(
             f"objective is a name and objective_params a dict, not {name!r} and {params!r}"
         )
-    found, options = find(name).name, dict(params or {})
-    if found in STOCHASTIC:
+    entry, options = find(name), dict(params or {})
+    found = entry.name
+    if entry.stochastic:
         raise ValueError(f"the gradient of {found} is random: use pmop-fd or pmop-exact")
-    if found in PAIRED_TIES:
+    if entry.tie_parameter:
         raise ValueError(
             f"{found} has a parameter for ties beside the worths: use "
             f'tierrank.PairedTies("{found}"), which estimates both'
@@ -68,7 +56,7 @@ def objective_of(name: str, params: dict[str, Any] | None) -> Objective:
 
 def determined(found: Connectivity, name: str) -> bool:
     """Whether lists that hang together so have one finite estimate by this objective."""
-    return found.connected if name in NEED_CONNECTION else found.n_groups <= 1
+    return found.connected if find(name).needs_connection else found.n_groups <= 1
 
 
 def is_exact(name: str, params: dict[str, Any] | None) -> bool:

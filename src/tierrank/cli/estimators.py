@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierrank import names
 from tierrank.cli.messages import note
+from tierrank.losses.record import find, theirs
 
 if TYPE_CHECKING:
     from tierrank.ranking.base import Ranker
@@ -195,9 +196,9 @@ def settings_by_kind(pairs: Iterable[str], kinds: Iterable[str]) -> dict[str, di
 
 def _parse_objective(text: str) -> tuple[str, dict[str, Any]]:
     # A name of another library may have a colon of its own; it is answered as it is.
-    foreign = names.theirs(text) is not None
+    foreign = theirs(text) is not None
     name, own = (text, {}) if foreign else parse_named(text, "--objective")
-    return names.objective_name(name), own
+    return find(name).name, own
 
 
 def _checked_metric(name: str) -> str:

@@ -8,7 +8,7 @@ import typer
 
 from tierrank.cli.app import app
 from tierrank.cli.messages import explained
-from tierrank.names import objective_name
+from tierrank.losses import OBJECTIVES, find
 
 
 @app.command()
@@ -21,7 +21,7 @@ def objectives(
     """List the objectives by the names that commands and models take, or explain one."""
     if name is not None:
         try:
-            objective_name(name)  # before torch is loaded
+            find(name)  # before torch is loaded
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
 
@@ -31,8 +31,6 @@ def objectives(
 
     from rich.console import Console
     from rich.table import Table
-
-    from tierrank.losses import OBJECTIVES, find
 
     family_of = attrgetter("family")
     if name is not None:

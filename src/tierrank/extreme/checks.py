@@ -8,8 +8,9 @@ import numpy as np
 
 from tierrank.data.multilabel import MultiLabelData
 from tierrank.extreme.network import widths
+from tierrank.losses.record import find_fused
 from tierrank.metrics import labels as label_metrics
-from tierrank.names import check_sampler, fused_name
+from tierrank.names import check_sampler
 from tierrank.training.devices import device_for
 from tierrank.training.settings import Course, check_count, check_size
 
@@ -41,7 +42,7 @@ def checked_rates(
     check_sampler(ranker.sampler)
     widths(ranker.hidden)
     Course(ranker.max_epochs, ranker.patience)
-    fused_name(ranker.objective)
+    find_fused(ranker.objective)
     label_metrics.from_name(ranker.metric)
     device_for(ranker.accelerator)
     if data.n_labels < 2:

@@ -19,8 +19,8 @@ from tierrank.extreme.network import Network
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.samplers import Sampler, sampler_from
 from tierrank.extreme.top import padded, top_labels
+from tierrank.losses.record import find_fused
 from tierrank.metrics import labels as label_metrics
-from tierrank.names import fused_name
 from tierrank.training import Checkpoint, History, Progress, Watch
 from tierrank.training.devices import device_for, own_randomness, seed_generators
 from tierrank.training.loop import Evaluate, Position, WentAstray, train
@@ -156,7 +156,7 @@ class Runs:
         return LabelLearner(
             network,
             self._optimiser(network, rate),
-            fused_name(ranker.objective),
+            find_fused(ranker.objective).name,
             self._sampler(data),
             Glas(data.Y, ranker.glas) if ranker.glas else None,
         )

@@ -1,7 +1,8 @@
 """Objectives over scores and tiers, each a loss to minimise.
 
 Every one is a function of ``(scores, tiers, *, weights=None, reduction="mean")`` and options of
-its own, an `nn.Module` that holds its options, and a name in `OBJECTIVES`.
+its own, an `nn.Module` that holds its options, and a name in `OBJECTIVES`, where all that is known
+of it stands.
 
     >>> import numpy as np, tierrank as tr
     >>> scores, tiers = np.log([4.0, 2.0, 1.0]), tr.Tiers.from_labels([1, 1, 0])
@@ -12,87 +13,53 @@ its own, an `nn.Module` that holds its options, and a name in `OBJECTIVES`.
     ['alpha']
 """
 
-from tierrank.losses.approximation import pl_efron, pl_lower_bound
-from tierrank.losses.likelihood import list_mle, p_list_mle, pl_partition, pl_top_k
-from tierrank.losses.listwise import att_rank, list_net, rank_cosine
-from tierrank.losses.modules import (
-    PMOPFD,
-    PMOPMH,
-    AttRank,
-    CoxDiscrete,
-    Davidson,
-    ListMLE,
-    ListNet,
-    Objective,
-    PLEfron,
-    PListMLE,
-    PLLowerBound,
-    PLPartition,
-    PLTopK,
-    PMOPExact,
-    PMOPGibbs,
-    RankCosine,
-    RankNet,
-    RankRegress,
-    RankSVM,
-    RaoKupper,
-    from_name,
-)
-from tierrank.losses.ordered_partition import (
-    cox_discrete,
-    pmop_exact,
-    pmop_fd,
-    pmop_gibbs,
-    pmop_mh,
-    sample_ordered_partitions,
-)
-from tierrank.losses.pairwise import davidson, rank_regress, rank_svm, ranknet, rao_kupper
-from tierrank.losses.positions import gain
-from tierrank.losses.registry import OBJECTIVES, find
+from importlib import import_module
+from importlib.util import find_spec
 
-__all__ = [
-    "OBJECTIVES",
-    "PMOPFD",
-    "PMOPMH",
-    "AttRank",
-    "CoxDiscrete",
-    "Davidson",
-    "ListMLE",
-    "ListNet",
-    "Objective",
-    "PLEfron",
-    "PLLowerBound",
-    "PLPartition",
-    "PLTopK",
-    "PListMLE",
-    "PMOPExact",
-    "PMOPGibbs",
-    "RankCosine",
-    "RankNet",
-    "RankRegress",
-    "RankSVM",
-    "RaoKupper",
-    "att_rank",
-    "cox_discrete",
-    "davidson",
-    "find",
-    "from_name",
-    "gain",
-    "list_mle",
-    "list_net",
-    "p_list_mle",
-    "pl_efron",
-    "pl_lower_bound",
-    "pl_partition",
-    "pl_top_k",
-    "pmop_exact",
-    "pmop_fd",
-    "pmop_gibbs",
-    "pmop_mh",
-    "rank_cosine",
-    "rank_regress",
-    "rank_svm",
-    "ranknet",
-    "rao_kupper",
-    "sample_ordered_partitions",
-]
+from tierrank.losses.record import OBJECTIVES as OBJECTIVES
+from tierrank.losses.record import find as find
+
+TYPE_CHECKING = False  # as type checkers know it; they read the functions off the families
+if TYPE_CHECKING:
+    from tierrank.losses.likelihood import *  # noqa: F403
+    from tierrank.losses.listwise import *  # noqa: F403
+    from tierrank.losses.objective import Objective as Objective
+    from tierrank.losses.objective import from_name as from_name
+    from tierrank.losses.ordered_partition import *  # noqa: F403
+    from tierrank.losses.pairwise import *  # noqa: F403
+    from tierrank.losses.positions import gain as gain
+
+# Functions and modules of objectives come from their entries. All loads torch, and so comes when
+# it is asked for: the names of objectives are known without.
+_HOMES = {
+    "Objective": "objective",
+    "from_name": "objective",
+    "gain": "positions",
+    "sample_ordered_partitions": "ordered_partition",
+}
+
+
+def __getattr__(name: str) -> type["Objective"]:  # what is none of the above is a module
+    found: object
+    for entry in OBJECTIVES.values():
+        if name in (entry.function_name, entry.module_name):
+            found = entry.function if name == entry.function_name else entry.module
+            break
+    else:
+        if name in _HOMES:
+            found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        elif not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+            found = import_module(f"{__name__}.{name}")
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    globals()[name] = found
+    return found  # type: ignore[return-value]
+
+
+if not TYPE_CHECKING:
+    __all__ = ["OBJECTIVES", "find", *_HOMES]  # noqa: PLE0604
+    __all__ += [entry.function_name for entry in OBJECTIVES.values()]
+    __all__ += [entry.module_name for entry in OBJECTIVES.values()]
+
+    def __dir__() -> list[str]:
+        return [*__all__, *(name for name in globals() if name.startswith("__"))]

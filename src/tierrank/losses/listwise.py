@@ -12,13 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import (
     fill_cross_entropies,
     in_one_pass,
     shares_a_rest,
 )
-from tierrank.losses.reduction import Reduction, finish
-from tierrank.losses.registry import objective
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups, Pair
 from tierrank.plackett_luce.scored import ScoredLists
@@ -26,7 +25,7 @@ from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, repeat
 
 
-@objective("listnet", "listwise", "Cao et al., 2007")
+@objective
 def list_net(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
@@ -37,10 +36,10 @@ def list_net(
     `pl_partition`.
     """
     given = Scores(scores)
-    return finish(given, _cross_entropy(given.values, tiers, False), weights, reduction)
+    return reduced(given, _cross_entropy(given.values, tiers, False), weights, reduction)
 
 
-@objective("attrank", "listwise", "Ai et al., 2018")
+@objective
 def att_rank(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
@@ -51,10 +50,10 @@ def att_rank(
     divided by the size of the upper one. Parameters as in `pl_partition`.
     """
     given = Scores(scores)
-    return finish(given, _cross_entropy(given.values, tiers, True), weights, reduction)
+    return reduced(given, _cross_entropy(given.values, tiers, True), weights, reduction)
 
 
-@objective("rankcosine", "listwise", "Qin et al., 2008")
+@objective
 def rank_cosine(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
@@ -69,7 +68,7 @@ def rank_cosine(
     lists = _GradedLists(given.values, tiers)
     product = lists.list.sum(lists.of_entries(lists.grades) * lists.entries)
     norms = lists.sum_tiers(lists.grades.square()).sqrt() * lists.norm()
-    return finish(
+    return reduced(
         given, 0.5 * (1 - product / torch.where(norms > 0, norms, 1.0)), weights, reduction
     )
 

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tierrank import losses, metrics
-from tierrank.losses.modules import Objective
+from tierrank.losses.objective import Objective
 from tierrank.ranking.features import Steps, steps_from
 from tierrank.ranking.features.base import check_finite
 from tierrank.ranking.inputs import (

@@ -6,19 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tierrank.losses.kinds import is_likelihood
-from tierrank.losses.registry import find
+from tierrank.losses import find
 from tierrank.ranking.inputs import Array
 from tierrank.ranking.linear_loss import LinearLoss
 
 Uncertainty = Literal["information", "sandwich"]
-
-NEITHER = {
-    "ranksvm": "not smooth",
-    "rankcosine": "blind to the scale of the coefficients",
-    "pmop-gibbs": "fitted by a random gradient",
-    "pmop-mh": "fitted by a random gradient",
-}
 
 # smallest eigenvalue of the information, scaled to a diagonal of 1, that is no rounding error
 SMALLEST = {True: 1e-10, False: 1e-7}
@@ -30,16 +22,16 @@ def check_uncertainty(kind: Any, objective: str, options: dict[str, Any] | None)
         return
     if kind not in ("information", "sandwich"):
         raise ValueError(f'uncertainty is None, "information" or "sandwich", not {kind!r}')
-    name = find(objective).name
-    if name in NEITHER:
+    entry = find(objective)
+    if entry.without_errors:
         raise ValueError(
-            f"there are no standard errors for {name}, which is {NEITHER[name]}: use "
+            f"there are no standard errors for {entry.name}, which {entry.without_errors}: use "
             "uncertainty=None, or bootstrap the lists"
         )
-    if kind == "information" and not is_likelihood(name, options):
-        weighted = " with alpha" if is_likelihood(name) else ""
+    if kind == "information" and not entry.is_likelihood(options):
+        weighted = " with alpha" if entry.likelihood else ""
         raise ValueError(
-            f"{name}{weighted} is no likelihood of a list, so its "
+            f"{entry.name}{weighted} is no likelihood of a list, so its "
             'curvature alone says nothing of standard errors: use uncertainty="sandwich"'
         )
 

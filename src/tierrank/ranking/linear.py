@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from tierrank.losses.registry import find
+from tierrank.losses import find
 from tierrank.ranking.base import Ranker
 from tierrank.ranking.inference import Uncertainty, covariance
 from tierrank.ranking.inputs import Array, TrainingRows

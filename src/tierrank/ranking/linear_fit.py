@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierrank.losses.kinds import STOCHASTIC
-from tierrank.losses.registry import find
+from tierrank.losses import find
 from tierrank.ranking.inference import check_uncertainty
 from tierrank.ranking.inputs import Array
 from tierrank.ranking.linear_loss import LinearLoss
@@ -57,18 +56,18 @@ def plan_of(ranker: LinearRanker, *, validated: bool) -> Plan:
     ValueError
         for settings that are wrong, or that do not go together
     """
-    name = find(ranker.objective).name
+    entry = find(ranker.objective)
     solver: str = ranker.solver
     if solver == "auto":
-        solver = "sgd" if name in STOCHASTIC else "lbfgs"
+        solver = "sgd" if entry.stochastic else "lbfgs"
     if solver not in ("lbfgs", "sgd"):
         raise ValueError(f'solver is "auto", "lbfgs" or "sgd", not {solver!r}')
-    if solver == "lbfgs" and name in STOCHASTIC:
-        raise ValueError(f'the gradient of {name} is random, so it needs solver="sgd"')
+    if solver == "lbfgs" and entry.stochastic:
+        raise ValueError(f'the gradient of {entry.name} is random, so it needs solver="sgd"')
     if "generator" in (ranker.objective_params or {}):
         raise ValueError("a ranker's randomness comes from random_state, not from a generator")
     exact = ranker.uncertainty is not None
-    check_uncertainty(ranker.uncertainty, name, ranker.objective_params)
+    check_uncertainty(ranker.uncertainty, entry.name, ranker.objective_params)
     if exact and solver == "sgd":
         raise ValueError('uncertainty is about the minimum, which takes solver="lbfgs"')
     if exact and validated and ranker.patience is not None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 
-from tierrank.losses.kinds import ONCE_DIFFERENTIABLE
-from tierrank.losses.modules import Objective
+from tierrank.losses.objective import Objective
 from tierrank.ranking.inputs import Array
 from tierrank.tiers import Tiers
 
@@ -53,8 +51,8 @@ class LinearLoss:
         self.total_weight = float(given.sum())
         self._weights = torch.from_numpy(given * (self.lists / self.total_weight))
         self._own = list(self.objective.parameters())
-        self.twice_differentiable = not isinstance(objective, ONCE_DIFFERENTIABLE)
-        self._draws = "generator" in inspect.signature(type(objective).function).parameters
+        self.twice_differentiable = objective.entry.twice_differentiable
+        self._draws = "generator" in objective.entry.options
 
     def start(self) -> Array:
         """Coefficients of 0, and the objective's parameters as they are."""

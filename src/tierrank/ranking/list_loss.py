@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tierrank.losses.modules import Objective
+from tierrank.losses.objective import Objective
 from tierrank.ranking.inputs import Array, TrainingRows
 from tierrank.ranking.networks import Scorer
 from tierrank.tiers import Tiers

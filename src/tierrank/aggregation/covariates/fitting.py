@@ -10,12 +10,11 @@ import numpy as np
 from tierrank.aggregation.covariates import linear, neural
 from tierrank.aggregation.covariates.features import ItemFeatures
 from tierrank.aggregation.covariates.identification import check_features, check_maximum
-from tierrank.aggregation.likelihood import NEED_CONNECTION, objective_of, terms_of
+from tierrank.aggregation.likelihood import objective_of, terms_of
 from tierrank.aggregation.lists import CountedLists, FloatArray
 from tierrank.aggregation.solvers import fitting as solvers
 from tierrank.aggregation.terms import Sum
-from tierrank.losses.kinds import is_likelihood
-from tierrank.losses.registry import find
+from tierrank.losses import find
 from tierrank.training import Progress, Watch
 from tierrank.training.perceptron import check_perceptron
 from tierrank.training.settings import check_count, check_size
@@ -156,7 +155,9 @@ def check_kind(settings: FeatureResults, kind: Any) -> None:
         )
     if kind not in ("information", "sandwich"):
         raise ValueError(f'kind is "information" or "sandwich", not {kind!r}')
-    if kind == "information" and not is_likelihood(settings.objective, settings.objective_params):
+    if kind == "information" and not find(settings.objective).is_likelihood(
+        settings.objective_params
+    ):
         raise ValueError(
             f"{find(settings.objective).name} with these options is no likelihood of a list, so "
             "its curvature alone says nothing of standard errors: use uncertainty="
@@ -223,11 +224,11 @@ def _linear(
             f"feature {small} is so small that its coefficient is beyond float64: use another unit"
         )
     information = term.at(descent.scores).of_lists()
-    if within is not None and name in NEED_CONNECTION:
+    if within is not None and find(name).needs_connection:
         check_maximum(term, descent, information, within, names)
 
     log_likelihood = aic = None
-    if is_likelihood(settings.objective, settings.objective_params):
+    if find(settings.objective).is_likelihood(settings.objective_params):
         log_likelihood = -Sum(parts).value_and_gradient(rows @ descent.scores)[0]
         free = float(len(names))
         if settings.l2:
@@ -280,7 +281,7 @@ def _neural(
     learned = weighed(lists.counts - out)
     history, stopped_by = neural.train(network, rows, learned, held, course, watch)
     log_likelihood = None
-    if is_likelihood(settings.objective, settings.objective_params):
+    if find(settings.objective).is_likelihood(settings.objective_params):
         whole = Sum(terms_of(lists, name, params))
         log_likelihood = -whole.value_and_gradient(neural.network_scores(network, rows))[0]
     return Fit(

@@ -15,7 +15,7 @@ from tierrank.aggregation.covariates.neural import network_scores
 from tierrank.aggregation.covariates.worths import FeatureWorths, ItemWorths
 from tierrank.aggregation.inference import Kind
 from tierrank.aggregation.lists import CountedLists, FloatArray
-from tierrank.losses.registry import find
+from tierrank.losses import find
 from tierrank.training import History
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tierrank.aggregation.lists import CountedLists, FloatArray
 from tierrank.aggregation.solvers.newton import Descent
 from tierrank.aggregation.terms.parts import Term
 from tierrank.aggregation.terms.priors import Prior
-from tierrank.losses.modules import Objective
+from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
 from tierrank.training.settings import check_count, check_size
 

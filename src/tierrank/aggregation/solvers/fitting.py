@@ -13,7 +13,7 @@ from tierrank.aggregation.solvers.adagrad import Steps
 from tierrank.aggregation.solvers.newton import Descent
 from tierrank.aggregation.terms import ListTerm, Smooth, Sum, Term
 from tierrank.aggregation.terms.priors import Prior
-from tierrank.losses.modules import Objective
+from tierrank.losses.objective import Objective
 from tierrank.training import lbfgs
 
 # Written items of all lists, and items, beyond which "auto" takes stochastic steps. Newton's

@@ -7,8 +7,7 @@ import torch
 
 from tierrank.aggregation.lists import FloatArray
 from tierrank.aggregation.terms.parts import Bend, by_columns, outer_products
-from tierrank.losses.kinds import ONCE_DIFFERENTIABLE
-from tierrank.losses.modules import Objective, RankCosine
+from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
 
 DIFFERENCE = 1e-5  # step of a finite difference, relative to the vector's largest number
@@ -21,7 +20,7 @@ class Smooth:
         self.tiers, self.counts, self.objective = tiers, counts, objective
         self._counts = torch.from_numpy(counts)
         # The cosine has second derivatives, but is not convex, and changes with the scores' mean.
-        self.twice = not isinstance(objective, (*ONCE_DIFFERENTIABLE, RankCosine))
+        self.twice = objective.entry.twice_differentiable and objective.entry.shift_invariant
 
     def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
         leaf, value = self._value(scores)

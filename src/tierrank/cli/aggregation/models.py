@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tierrank import names
 from tierrank.cli.estimators import parse_named
 from tierrank.cli.messages import stderr
+from tierrank.losses import OBJECTIVES, find
 from tierrank.names import GAME_MODELS as GAMES
 
 if TYPE_CHECKING:
@@ -123,9 +124,9 @@ def _plain(model: str) -> str:
 def _parse_objective(model: str) -> tuple[str, dict[str, Any]]:
     name, params = parse_named(model, "--model")
     try:
-        return names.objective_name(name), params
+        return find(name).name, params
     except ValueError:
-        close = difflib.get_close_matches(name.lower(), [*names.OBJECTIVES, *GAMES], n=1)
+        close = difflib.get_close_matches(name.lower(), [*OBJECTIVES, *GAMES], n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise ValueError(
             f"there is no --model {name}.{hint} It is one of `tierrank objectives`, or, for games "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierrank import names
 from tierrank.cli.estimators import check_settings, parse_settings
+from tierrank.losses.record import find_fused, fused_objectives
 
 if TYPE_CHECKING:
     from tierrank.data import MultiLabelData
@@ -101,9 +102,9 @@ def labels_a_row(ranker: ExtremeRanker, data: MultiLabelData) -> float:
 
 def _objective(name: str) -> str:
     try:
-        return names.fused_name(name)
+        return find_fused(name).name
     except ValueError:
-        *others, last = names.FUSED
+        *others, last = fused_objectives()
         raise ValueError(
             f"--objective {name}: use {', '.join(others)} or {last}, which can do with "
             "some labels' scores at a time."

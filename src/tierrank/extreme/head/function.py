@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from tierrank.extreme.head.fused import fused_losses
-from tierrank.losses.reduction import Reduction, reduce
-from tierrank.names import fused_name
+from tierrank.losses.objective import Reduction, reduce
+from tierrank.losses.record import find_fused
 from tierrank.tiers import Tiers
 
 
@@ -149,7 +149,7 @@ class FusedHead(nn.Module):
         super().__init__()
         layer = nn.Linear(width, labels)
         self.weight, self.bias = layer.weight, layer.bias
-        self.objective = fused_name(objective)
+        self.objective = find_fused(objective).name
         self.reduction: Reduction = reduction
 
     def forward(self, hidden: Tensor, tiers: Tiers, weights: Any = None) -> Tensor:

@@ -19,16 +19,13 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from tierrank import losses
 from tierrank.extreme.head import pairs
 from tierrank.extreme.head.written import InBlock
-from tierrank.names import fused_name
+from tierrank.losses.record import find_fused
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, range_numbers, ranges
 
 Loss = Callable[[Tensor, Tiers], Tensor]  # of scores and tiers, [lists] losses
-
-PAIRWISE = ("ranknet", "ranksvm")  # the others of `FUSED` ask for the log-sum-exp alone
 
 NEVER = -1e30  # the score of what is no rest: far below all others, but finite
 
@@ -75,10 +72,10 @@ def rest_of(objective: str | Loss, scores: Tensor, tiers: Tiers) -> Rest:
     """The rest of a batch, whose lists name labels with these [entries] scores."""
     if callable(objective):
         return CollapsedRest(objective, scores, tiers)
-    name = fused_name(objective)
-    loss = losses.from_name(name, reduction="none")
-    if name in PAIRWISE:
-        return PairwiseRest(name, loss, scores, tiers)
+    entry = find_fused(objective)
+    loss = entry.module(reduction="none")
+    if entry.fused == "pairs":
+        return PairwiseRest(entry.name, loss, scores, tiers)
     return CollapsedRest(loss, scores, tiers)
 
 

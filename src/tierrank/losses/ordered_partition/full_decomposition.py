@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_rest
 from tierrank.losses.ordered_partition.stages import Direction, Stages, has_stages, is_backward
-from tierrank.losses.reduction import Reduction, finish
-from tierrank.losses.registry import objective
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels.ragged import Groups, Pair, TierSums, neighbours
@@ -20,7 +19,7 @@ from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, repeat
 
 
-@objective("pmop-fd", "ordered partition", "Tran et al., 2010")
+@objective
 def pmop_fd(
     scores: Any,
     tiers: Tiers,
@@ -74,7 +73,7 @@ def pmop_fd(
         losses = -_by_stage(Stages(given.values, tiers, direction), constant)
     else:
         losses = _in_one_pass(given.values, tiers, backward, constant)
-    return finish(given, losses, weights, reduction)
+    return reduced(given, losses, weights, reduction)
 
 
 def _by_stage(stages: Stages, constant: bool) -> Tensor:

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
-from tierrank.losses.reduction import Reduction, finish
-from tierrank.losses.registry import objective
+from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.plackett_luce.kernels.ragged import Groups
@@ -29,7 +28,7 @@ MOST_ENTRIES = 1 << 24  # of all stages: what remains is written out at each, so
 CERTAIN = 100.0  # of two groups that are so far apart, all of the upper one is chosen first
 
 
-@objective("cox-discrete", "ordered partition", "Cox, 1972")
+@objective
 def cox_discrete(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
@@ -58,7 +57,7 @@ def cox_discrete(
     """
     given = Scores(scores)
     stages = SizedStages(TierOrder(given.values, tiers))
-    return finish(given, stages.losses(), weights, reduction)
+    return reduced(given, stages.losses(), weights, reduction)
 
 
 class SizedStages:

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.ordered_partition.normaliser import MOST_ITEMS, log_normaliser
 from tierrank.losses.ordered_partition.samplers import gibbs, metropolis_hastings
 from tierrank.losses.ordered_partition.stages import Direction, Stages
-from tierrank.losses.reduction import Reduction, finish
-from tierrank.losses.registry import objective
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
@@ -20,7 +19,7 @@ from tierrank.tiers import Tiers
 Generator = torch.Generator | int | None
 
 
-@objective("pmop-exact", "ordered partition", "Tran et al., 2010")
+@objective
 def pmop_exact(
     scores: Any,
     tiers: Tiers,
@@ -67,10 +66,10 @@ def pmop_exact(
     f = stages.centred
     log_sums = log_normaliser(f, stages.offsets)
     losses = stages.sum_by_list(log_sums - _mean_of_chosen(stages, f))
-    return finish(given, losses, weights, reduction)
+    return reduced(given, losses, weights, reduction)
 
 
-@objective("pmop-gibbs", "ordered partition", "Tran et al., 2010")
+@objective
 def pmop_gibbs(
     scores: Any,
     tiers: Tiers,
@@ -104,10 +103,10 @@ def pmop_gibbs(
     given = Scores(scores)
     stages = Stages(given.values, tiers, direction)
     chains = _chains(stages, steps, generator)
-    return finish(given, _contrast(stages, gibbs(*chains), steps), weights, reduction)
+    return reduced(given, _contrast(stages, gibbs(*chains), steps), weights, reduction)
 
 
-@objective("pmop-mh", "ordered partition", "Tran et al., 2010")
+@objective
 def pmop_mh(
     scores: Any,
     tiers: Tiers,
@@ -139,7 +138,7 @@ def pmop_mh(
     stages = Stages(given.values, tiers, direction)
     chains = _chains(stages, steps, generator)
     samples = metropolis_hastings(*chains, as_printed=as_printed)
-    return finish(given, _contrast(stages, samples, steps), weights, reduction)
+    return reduced(given, _contrast(stages, samples, steps), weights, reduction)
 
 
 def _chains(

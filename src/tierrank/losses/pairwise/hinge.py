@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tierrank.losses.reduction import Reduction, finish
-from tierrank.losses.registry import objective
+from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.plackett_luce.kernels.ragged import Groups
@@ -16,7 +15,7 @@ from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import repeat
 
 
-@objective("ranksvm", "pairwise", "Joachims, 2002")
+@objective
 def rank_svm(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
@@ -49,7 +48,7 @@ def rank_svm(
     # the last term is 0, and has the gradient
     lists = Groups(order.list_of, len(order.list_offsets) - 1)
     losses = lists.sum(terms + slope * (order.rows - w))
-    return finish(given, losses, weights, reduction)
+    return reduced(given, losses, weights, reduction)
 
 
 def violations(order: TierOrder) -> tuple[Tensor, Tensor, Tensor]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.pairwise.pair_sums import sum_over_wins
-from tierrank.losses.reduction import Reduction, finish
-from tierrank.losses.registry import objective
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.tiers import Tiers
 
 
-@objective("ranknet", "pairwise", "Burges et al., 2005")
+@objective
 def ranknet(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
@@ -34,4 +33,4 @@ def ranknet(
     given = Scores(scores)
     order = TierOrder(given.values, tiers)
     losses = sum_over_wins("rao_kupper_wins", order, order.rows.new_zeros(()))  # θ = 1
-    return finish(given, losses, weights, reduction)
+    return reduced(given, losses, weights, reduction)

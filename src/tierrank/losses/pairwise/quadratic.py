@@ -6,15 +6,14 @@ from typing import Any
 
 from torch import Tensor
 
-from tierrank.losses.reduction import Reduction, finish
-from tierrank.losses.registry import objective
+from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.plackett_luce.kernels.ragged import Groups
 from tierrank.tiers import Tiers
 
 
-@objective("rank-regress", "pairwise", "Tran, Phung and Venkatesh, 2010, appendix B")
+@objective
 def rank_regress(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
@@ -33,7 +32,7 @@ def rank_regress(
     1.25
     """
     given = Scores(scores)
-    return finish(given, squared_losses(TierOrder(given.values, tiers)), weights, reduction)
+    return reduced(given, squared_losses(TierOrder(given.values, tiers)), weights, reduction)
 
 
 def squared_losses(order: TierOrder) -> Tensor:

@@ -13,15 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.pairwise.pair_sums import sum_over_ties, sum_over_wins
-from tierrank.losses.reduction import Reduction, finish
-from tierrank.losses.registry import objective
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
 from tierrank.tiers import Tiers
 
 
-@objective("rao-kupper", "pairwise", "Rao and Kupper, 1967")
+@objective
 def rao_kupper(
     scores: Any,
     tiers: Tiers,
@@ -66,10 +65,10 @@ def rao_kupper(
         # term is log σ(α) + log(1 + 1/θ), 1/θ = σ(−α)
         losses = losses + sum_over_ties("rao_kupper_ties", order, log_theta)
         losses = losses - tied * (logsigmoid(parameter) + torch.sigmoid(-parameter).log1p())
-    return finish(given, losses, weights, reduction)
+    return reduced(given, losses, weights, reduction)
 
 
-@objective("davidson", "pairwise", "Davidson, 1970")
+@objective
 def davidson(
     scores: Any,
     tiers: Tiers,
@@ -109,7 +108,7 @@ def davidson(
     losses = sum_over_wins("davidson_wins", order, parameter)
     if _tied_pairs(order, parameter, "beta").any():
         losses = losses + sum_over_ties("davidson_ties", order, parameter)
-    return finish(given, losses, weights, reduction)
+    return reduced(given, losses, weights, reduction)
 
 
 def _refuse_rest(tiers: Tiers, model: str) -> None:

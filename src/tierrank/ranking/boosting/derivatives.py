@@ -6,8 +6,7 @@ float32 kernels, at half the cost and to about 1e-5; all other objectives in flo
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,43 +14,17 @@ from torch import Tensor
 
 from tierrank import _native
 from tierrank.losses.likelihood import _without_ties
-from tierrank.losses.modules import Objective
+from tierrank.losses.objective import Objective
 from tierrank.losses.ordered_partition.given_size import SizedStages
 from tierrank.losses.pairwise.pair_sums import compiled_pair_sums
 from tierrank.losses.positions import tier_weights
-from tierrank.losses.registry import OBJECTIVES
+from tierrank.losses.record import Hessian
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.tier_weights import upper_tier_weights
 from tierrank.ranking.inputs import Array
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import repeat
-
-Second = Literal["exact", "upper bound", "constant"]
-
-# What stands for the second derivative. An upper bound leaves a concave part out; a constant is
-# the mean size of the gradient at scores of 0, so that the first steps are about 1.
-SECOND_DERIVATIVES: dict[str, Second] = {
-    "pl-partition": "exact",
-    "pl-topk": "exact",
-    "listmle": "exact",
-    "p-listmle": "exact",
-    "pl-lb": "exact",
-    "pl-efron": "exact",
-    "listnet": "exact",
-    "attrank": "exact",
-    "rankcosine": "constant",  # not convex
-    "ranknet": "exact",
-    "ranksvm": "constant",  # it is 0 wherever there is one
-    "rank-regress": "exact",
-    "rao-kupper": "exact",
-    "davidson": "exact",
-    "cox-discrete": "exact",
-    "pmop-fd": "upper bound",
-    "pmop-exact": "constant",
-    "pmop-gibbs": "constant",
-    "pmop-mh": "constant",
-}
 
 SMALLEST = 1e-16  # a Hessian is never 0: a library would divide by it
 LONGEST_STEP = 0.5  # of an objective's own parameter, in one go
@@ -94,15 +67,13 @@ class BoostingObjective:
     ) -> None:
         self.objective = objective.double()
         self.tiers = tiers
-        self.name = next(
-            name for name, entry in OBJECTIVES.items() if entry.module is type(objective)
-        )
+        self.name = objective.entry.name
         if weights is None:
             weights = np.ones(len(tiers))
         self._weights = torch.from_numpy(weights * (len(weights) / weights.sum()))
         self._by_row = np.empty(len(tiers.items))
         self._by_row[tiers.items.numpy()] = np.repeat(self._weights.numpy(), tiers.lengths.numpy())
-        self._random = "generator" in inspect.signature(type(objective).function).parameters
+        self._random = "generator" in objective.entry.options
         self.restart(seed)
         self._likelihood = _likelihood(self.name, objective, tiers)
         self._constant = 1.0
@@ -110,10 +81,10 @@ class BoostingObjective:
             self._constant = self._typical_slope()
 
     @property
-    def second(self) -> Second:
+    def second(self) -> Hessian:
         """What stands for the second derivative."""
         backward = self.objective.options.get("direction", "forward") != "forward"
-        return "constant" if backward else SECOND_DERIVATIVES[self.name]
+        return "constant" if backward else self.objective.entry.hessian
 
     def restart(self, seed: int) -> None:
         """Let all that is drawn from here on depend on the seed alone."""

@@ -1,0 +1,181 @@
+"""What all objectives share: how their functions are entered, their modules, their reduction."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any, ClassVar, Literal, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from tierrank.losses.record import Entry, find
+from tierrank.plackett_luce import transforms
+from tierrank.plackett_luce.inputs import Scores, can_look, list_weights
+from tierrank.plackett_luce.scored import check_is_tiers
+from tierrank.randomness import as_generator
+from tierrank.tiers import Tiers
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Reduction = Literal["mean", "sum", "none"]
+
+
+# -- functions ----------------------------------------------------------------------------------
+
+
+def objective(function: Function) -> Function:
+    """Make an objective of a function of (scores, tiers, *, weights, reduction).
+
+    What all of them need is done here, once: labels are refused where tiers belong, and the
+    transforms of `torch.func` are let through.
+    """
+
+    @wraps(function)
+    def entered(
+        scores: Any,
+        tiers: Tiers,
+        *,
+        weights: Any = None,
+        reduction: Reduction = "mean",
+        **options: Any,
+    ) -> Any:
+        check_is_tiers(tiers)
+        if isinstance(scores, Tensor) and transforms.active():
+            losses = _transformed(function, Scores(scores).values, tiers, options)
+            return reduce(losses, weights, reduction)
+        return function(scores, tiers, weights=weights, reduction=reduction, **options)
+
+    return cast(Function, entered)
+
+
+def _transformed(
+    function: Callable[..., Any], values: Tensor, tiers: Tiers, options: dict[str, Any]
+) -> Tensor:
+    """[lists] losses inside `torch.func`, as functions of the scores and of learned parameters."""
+    learned = {n: v for n, v in options.items() if isinstance(v, Tensor) and v.ndim == 0}
+    options = {n: v for n, v in options.items() if n not in learned}
+    for option, value in options.items():
+        transforms.refuse(f"numbers of {option}", value)
+    draws = "generator" in inspect.signature(function).parameters
+
+    def losses(x: Tensor) -> Tensor:
+        if draws and not isinstance(options.get("generator"), int):  # value and derivatives: once
+            seed = torch.randint(1 << 62, (), generator=options.get("generator"), device=x.device)
+            options["generator"] = int(seed)
+        scores = x[: values.numel()].reshape(values.shape).to(values.dtype)
+        parameters = dict(zip(learned, x[values.numel() :], strict=True))
+        result: Tensor = function(scores, tiers, reduction="none", **options, **parameters)
+        return result
+
+    x = torch.cat([values.reshape(-1), *(v.reshape(1) for v in learned.values())])
+    return transforms.through(losses, x)
+
+
+def reduced(given: Scores, losses: Tensor, weights: Any, reduction: Reduction) -> Any:
+    """What every objective ends with: [lists] losses, reduced, and of the scores' kind."""
+    return given.same_kind(reduce(losses.to(given.values.dtype), weights, reduction))
+
+
+def reduce(losses: Tensor, weights: Any, reduction: Reduction) -> Tensor:
+    """Weight the [lists] losses and take their mean (by total weight), their sum, or neither."""
+    weighted = losses
+    total: int | Tensor = len(losses)
+    if weights is not None:
+        by_list = list_weights(weights, losses.detach())
+        weighted, total = losses * by_list, by_list.sum()
+    if reduction == "none":
+        return weighted
+    if reduction == "sum":
+        return weighted.sum()
+    if reduction == "mean":
+        if (isinstance(total, int) or can_look()) and not total > 0:
+            raise ValueError("there is no mean over no lists, or over lists that all weigh 0")
+        return weighted.mean() if weights is None else weighted.sum() / total
+    raise _no_reduction(reduction)
+
+
+def _no_reduction(reduction: Any) -> ValueError:
+    return ValueError(f'reduction is "mean", "sum" or "none", not {reduction!r}')
+
+
+# -- modules ------------------------------------------------------------------------------------
+
+
+class Objective(nn.Module):
+    """A function of this package with its options fixed: ``module(scores, tiers, weights)``.
+
+    The options are the function's own. An integer as `generator` seeds one generator for all
+    calls, so that each call draws anew. `RaoKupper` and `Davidson` learn how probable ties are:
+    their α and β are parameters, which start from the option.
+
+    Examples
+    --------
+    >>> import torch, tierrank as tr
+    >>> loss = tr.losses.PLTopK(k=2, reduction="sum")
+    >>> loss
+    PLTopK(k=2, reduction='sum')
+    >>> loss(torch.zeros(4), tr.Tiers.from_labels([3, 2, 1, 0]))  # one of 4 · 3 beginnings
+    tensor(2.4849)
+    """
+
+    entry: ClassVar[Entry]
+
+    def __init__(self, *start: float, reduction: Reduction = "mean", **options: Any) -> None:
+        super().__init__()
+        entry, kind = self.entry, type(self).__name__
+        for name in options:
+            if name not in entry.options:
+                raise TypeError(f"{kind} has no option {name!r}")
+        if reduction not in ("mean", "sum", "none"):
+            raise _no_reduction(reduction)
+        self.reduction: Reduction = reduction
+        self.options = options
+        learned = entry.tie_parameter
+        if len(start) > (learned is not None):
+            raise TypeError(f"{kind} takes its options by name")
+        if learned is not None:
+            begin = start[0] if start else options.pop(learned, entry.options[learned].default)
+            self.register_parameter(learned, nn.Parameter(torch.tensor(float(begin))))
+
+    def forward(self, scores: Any, tiers: Tiers, weights: Any = None) -> Any:
+        """The loss; scores, tiers and weights as the function takes them."""
+        if isinstance(self.options.get("generator"), int):  # one for all calls, where they are
+            self.options["generator"] = as_generator(
+                self.options["generator"], Scores(scores).values.device
+            )
+        entry, options = self.entry, self.options
+        if entry.tie_parameter is not None:
+            options = {**options, entry.tie_parameter: getattr(self, entry.tie_parameter)}
+        return entry.function(scores, tiers, **options, weights=weights, reduction=self.reduction)
+
+    def extra_repr(self) -> str:
+        given = {**self.options, "reduction": self.reduction}
+        return ", ".join(f"{name}={value!r}" for name, value in given.items())
+
+
+@cache
+def module_of(entry: Entry) -> type[Objective]:
+    """The class of an entry, which its name in `tierrank.losses` leads to."""
+    learned = entry.tie_parameter
+    ends = "" if learned is None else f" that learns {learned}"
+    options = [
+        option.replace(kind=option.POSITIONAL_OR_KEYWORD) if name == learned else option
+        for name, option in entry.options.items()
+    ]
+    reduction = inspect.signature(entry.function).parameters["reduction"]
+    body = {
+        "__doc__": f"`{entry.function_name}` as a module{ends}.",
+        "__module__": "tierrank.losses",
+        "__signature__": inspect.Signature([*options, reduction]),
+        "entry": entry,
+    }
+    return type(entry.module_name, (Objective,), body)
+
+
+def from_name(name: str, **options: Any) -> Objective:
+    """The objective of this name as a module, for instance ``from_name("pl-topk", k=5)``.
+
+    Case, hyphens and underscores do not matter; `OBJECTIVES` lists all of them.
+    """
+    return find(name).module(**options)

@@ -1,0 +1,364 @@
+"""One record an objective: all that other rooms ask of it, in one table and without torch.
+
+torch takes seconds to load, and commands answer `--help` or a mistyped name without it. So an
+entry names its function, which stands in the file of its family, and imports it when it is asked
+for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from tierrank.names import hint, plain
+
+if TYPE_CHECKING:
+    from inspect import Parameter
+
+    from tierrank.losses.objective import Objective
+
+Family = Literal["likelihood", "listwise", "pairwise", "ordered partition"]
+Hessian = Literal["exact", "upper bound", "constant"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One objective, and what can be said of it as a function of the scores.
+
+    Attributes
+    ----------
+    name
+        as users write it
+    function_name, module_name
+        its function, in the module of its family, and the `nn.Module` that is made of it; both
+        are public names of `tierrank.losses`
+    family, source
+        what it belongs to, and where it was published
+    likelihood
+        whether it is minus a log-likelihood of what a list shows, so that the inverse information
+        is a covariance
+    twice_differentiable
+        whether autograd has its second derivatives; else it has the gradient, and refuses the
+        second ones or gets them wrong
+    hessian
+        what stands for the Hessian's diagonal in boosting. An upper bound leaves a concave part
+        out; a constant is the mean size of the gradient at scores of 0, so that the first steps
+        are about 1, and needs no code of its own
+    stochastic
+        whether the gradient is an estimate, drawn at random
+    shift_invariant
+        whether a constant added to all scores of a list changes nothing
+    rest
+        whether it takes a rest that is not written down
+    fused
+        what the fused head of huge label sets asks it about the rest, a block of labels at a
+        time: the "log-sum-exp" of their scores, or the "pairs" with each label that is named.
+        None: it needs all scores at once
+    needs_connection
+        whether worths by it are finite only where everybody can be reached from everybody by wins,
+        as where each pair's order has a probability. The others are bounded, or pull scores
+        together themselves
+    tie_parameter
+        a number that is learned beside the scores: how probable ties are
+    without_errors
+        why its estimates have no standard errors; None: they have
+    """
+
+    name: str
+    function_name: str
+    module_name: str
+    family: Family
+    source: str
+    likelihood: bool = False
+    twice_differentiable: bool = True
+    hessian: Hessian = "constant"
+    stochastic: bool = False
+    shift_invariant: bool = True
+    rest: bool = True
+    fused: Literal["log-sum-exp", "pairs"] | None = None
+    needs_connection: bool = True
+    tie_parameter: str | None = None
+    without_errors: str | None = None
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The function of (scores, tiers, *, weights, reduction) and options of its own."""
+        home = import_module(f"tierrank.losses.{self.family.replace(' ', '_')}")
+        found: Callable[..., Any] = getattr(home, self.function_name)
+        return found
+
+    @property
+    def module(self) -> type[Objective]:
+        """The function as an `nn.Module` that holds its options."""
+        from tierrank.losses.objective import module_of
+
+        return module_of(self)
+
+    @cached_property
+    def options(self) -> Mapping[str, Parameter]:
+        """What the function takes beside scores, tiers, weights and the reduction."""
+        from inspect import signature
+
+        shared = ("scores", "tiers", "weights", "reduction")
+        parameters = signature(self.function).parameters
+        return {name: given for name, given in parameters.items() if name not in shared}
+
+    @property
+    def summary(self) -> str:
+        """The first line of the function's documentation, without the source."""
+        line = (self.function.__doc__ or "").strip().splitlines()[0]
+        return re.sub(r" \([^()]*\)\.?$", "", line).rstrip(".")
+
+    def is_likelihood(self, options: Mapping[str, Any] | None = None) -> bool:
+        """Whether it is a likelihood with these options too; weighted places are none."""
+        return self.likelihood and (options or {}).get("alpha") is None
+
+
+_RANDOM = "is fitted by a random gradient"
+
+OBJECTIVES: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            name="pl-partition",
+            function_name="pl_partition",
+            module_name="PLPartition",
+            family="likelihood",
+            source="Ma et al., 2021",
+            likelihood=True,
+            hessian="exact",
+            fused="log-sum-exp",
+        ),
+        Entry(
+            name="pl-lb",
+            function_name="pl_lower_bound",
+            module_name="PLLowerBound",
+            family="likelihood",
+            source="Hino et al., 2010",
+            likelihood=True,
+            hessian="exact",
+            fused="log-sum-exp",
+        ),
+        Entry(
+            name="pl-efron",
+            function_name="pl_efron",
+            module_name="PLEfron",
+            family="likelihood",
+            source="Efron, 1977",
+            likelihood=True,
+            hessian="exact",
+            fused="log-sum-exp",
+        ),
+        Entry(
+            name="pl-topk",
+            function_name="pl_top_k",
+            module_name="PLTopK",
+            family="likelihood",
+            source="Xia et al., 2009",
+            likelihood=True,
+            hessian="exact",
+        ),
+        Entry(
+            name="listmle",
+            function_name="list_mle",
+            module_name="ListMLE",
+            family="likelihood",
+            source="Xia et al., 2008",
+            likelihood=True,
+            hessian="exact",
+        ),
+        Entry(
+            name="p-listmle",
+            function_name="p_list_mle",
+            module_name="PListMLE",
+            family="likelihood",
+            source="Lan et al., 2014",
+            hessian="exact",
+        ),
+        Entry(
+            name="listnet",
+            function_name="list_net",
+            module_name="ListNet",
+            family="listwise",
+            source="Cao et al., 2007",
+            hessian="exact",
+            needs_connection=False,
+        ),
+        Entry(
+            name="attrank",
+            function_name="att_rank",
+            module_name="AttRank",
+            family="listwise",
+            source="Ai et al., 2018",
+            hessian="exact",
+            fused="log-sum-exp",
+            needs_connection=False,
+        ),
+        Entry(
+            name="rankcosine",
+            function_name="rank_cosine",
+            module_name="RankCosine",
+            family="listwise",
+            source="Qin et al., 2008",
+            hessian="constant",  # not convex
+            shift_invariant=False,
+            needs_connection=False,
+            without_errors="is blind to the scale of the scores, so that no estimate is isolated",
+        ),
+        Entry(
+            name="pmop-fd",
+            function_name="pmop_fd",
+            module_name="PMOPFD",
+            family="ordered partition",
+            source="Tran et al., 2010",
+            likelihood=True,
+            hessian="upper bound",
+        ),
+        Entry(
+            name="cox-discrete",
+            function_name="cox_discrete",
+            module_name="CoxDiscrete",
+            family="ordered partition",
+            source="Cox, 1972",
+            likelihood=True,
+            hessian="exact",
+        ),
+        Entry(
+            name="pmop-exact",
+            function_name="pmop_exact",
+            module_name="PMOPExact",
+            family="ordered partition",
+            source="Tran et al., 2010",
+            likelihood=True,
+            twice_differentiable=False,
+            rest=False,
+        ),
+        Entry(
+            name="pmop-gibbs",
+            function_name="pmop_gibbs",
+            module_name="PMOPGibbs",
+            family="ordered partition",
+            source="Tran et al., 2010",
+            stochastic=True,
+            rest=False,
+            needs_connection=False,
+            without_errors=_RANDOM,
+        ),
+        Entry(
+            name="pmop-mh",
+            function_name="pmop_mh",
+            module_name="PMOPMH",
+            family="ordered partition",
+            source="Tran et al., 2010",
+            stochastic=True,
+            rest=False,
+            needs_connection=False,
+            without_errors=_RANDOM,
+        ),
+        Entry(
+            name="ranknet",
+            function_name="ranknet",
+            module_name="RankNet",
+            family="pairwise",
+            source="Burges et al., 2005",
+            twice_differentiable=False,
+            hessian="exact",
+            fused="pairs",
+        ),
+        Entry(
+            name="ranksvm",
+            function_name="rank_svm",
+            module_name="RankSVM",
+            family="pairwise",
+            source="Joachims, 2002",
+            twice_differentiable=False,
+            hessian="constant",  # it is 0 wherever there is one
+            fused="pairs",
+            needs_connection=False,
+            without_errors="is not smooth: it has kinks, and no second derivatives",
+        ),
+        Entry(
+            name="rank-regress",
+            function_name="rank_regress",
+            module_name="RankRegress",
+            family="pairwise",
+            source="Tran, Phung and Venkatesh, 2010, appendix B",
+            twice_differentiable=False,
+            hessian="exact",
+            needs_connection=False,
+        ),
+        Entry(
+            name="rao-kupper",
+            function_name="rao_kupper",
+            module_name="RaoKupper",
+            family="pairwise",
+            source="Rao and Kupper, 1967",
+            twice_differentiable=False,
+            hessian="exact",
+            rest=False,
+            needs_connection=False,
+            tie_parameter="alpha",
+        ),
+        Entry(
+            name="davidson",
+            function_name="davidson",
+            module_name="Davidson",
+            family="pairwise",
+            source="Davidson, 1970",
+            twice_differentiable=False,
+            hessian="exact",
+            rest=False,
+            needs_connection=False,
+            tie_parameter="beta",
+        ),
+    )
+}
+
+_BY_NDCG = "weighs the pairs of ranknet by NDCG, which no objective here does"
+_THEIRS = {
+    "lambdarank": _BY_NDCG,
+    "lambdamart": _BY_NDCG,
+    "rank:ndcg": _BY_NDCG,
+    "rank:map": "weighs the pairs of ranknet by MAP, which no objective here does",
+    "rank:pairwise": "is called ranknet here",
+    "rank_xendcg": "is a cross entropy as listnet is, with other targets",
+}
+
+
+def find(name: str) -> Entry:
+    """The objective of this name; case, hyphens and underscores do not matter."""
+    spelled = {plain(known): known for known in OBJECTIVES}
+    if plain(name) in spelled:
+        return OBJECTIVES[spelled[plain(name)]]
+    known = f"The objectives are {', '.join(OBJECTIVES)}"
+    if (what := theirs(name)) is not None:
+        raise ValueError(
+            f"there is no objective {name!r}: it {what}. Begin with 'pl-partition', the exact "
+            f"likelihood. {known}"
+        )
+    raise ValueError(f"there is no objective {name!r}; {hint(name, spelled)}{known}")
+
+
+def theirs(name: str) -> str | None:
+    """What an objective of LightGBM or XGBoost is here; None of any other name."""
+    return {plain(known): what for known, what in _THEIRS.items()}.get(plain(name))
+
+
+def fused_objectives() -> tuple[str, ...]:
+    """The objectives that can do with some labels' scores at a time."""
+    return tuple(name for name, entry in OBJECTIVES.items() if entry.fused)
+
+
+def find_fused(name: str) -> Entry:
+    """The objective of labels that is meant; refuses those that need all scores at once."""
+    entry = find(name)
+    if not entry.fused:
+        raise ValueError(
+            f"{entry.name} needs all scores of a list at once, and they are computed in blocks of "
+            f"labels here; the objectives for that are {', '.join(fused_objectives())}"
+        )
+    return entry
