@@ -13,7 +13,7 @@ from printed import XML_SETS
 from tierrank.data import MultiLabelData, read_xc, read_xc_split
 from tierrank.data.synthetic import label_sets
 from tierrank.metrics.labels import inverse_propensity
-from tierrank.training.checkpoint import digest
+from tierrank.training.progress import digest
 
 # How folders name what they hold: the kinds of data that they may have, in the order they are
 # looked for.

@@ -35,8 +35,8 @@ from tierrank.extreme.runs import Runs
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers
 from tierrank.training import Checkpoint, Watch
-from tierrank.training.checkpoint import digest
 from tierrank.training.loop import Position
+from tierrank.training.progress import digest
 from tierrank.training.settings import Course
 
 BLOCK = 1 << 22  # numbers of labels × intervals that are held at once

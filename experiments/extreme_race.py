@@ -24,7 +24,7 @@ from tierrank.extreme.top import top_labels
 from tierrank.metrics import labels as label_metrics
 from tierrank.training import Checkpoint
 from tierrank.training.devices import own_randomness, seed_generators
-from tierrank.training.learner import Diverged
+from tierrank.training.loop import Diverged
 
 
 @dataclass

@@ -11,8 +11,8 @@ import numpy as np
 
 from tierrank.data import RankingData, read, read_folds
 from tierrank.data.letor import read_letor_files
+from tierrank.ranking.comparison import hold_out
 from tierrank.ranking.features import QueryScale
-from tierrank.ranking.splits import hold_out
 from tierrank.tiers.labels import group_rows
 
 YAHOO = ("set1.train.txt", "set1.valid.txt", "set1.test.txt")

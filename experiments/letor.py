@@ -27,11 +27,10 @@ from tierrank.data import RankingData, read_folds
 from tierrank.losses import OBJECTIVES
 from tierrank.metrics import from_name
 from tierrank.ranking.boosted import BoostedRanker
-from tierrank.ranking.comparison import QueryFold, compare
+from tierrank.ranking.comparison import QueryFold, Standing, compare, standings
 from tierrank.ranking.features import Impute, QueryScale, Standardize
 from tierrank.ranking.linear import LinearRanker
 from tierrank.ranking.neural import NeuralRanker
-from tierrank.ranking.standings import Standing, standings
 from tierrank.report.plots import plot_standings
 from tierrank.storage import replace_file
 

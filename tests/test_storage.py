@@ -247,13 +247,6 @@ def test_numbers_that_json_lacks_are_not_written(folder):
     assert storage.read(folder, "model")[0] == CONTENT  # the old one is still there
 
 
-def test_removing_leaves_other_files(folder):
-    (folder / "note.txt").write_text("mine")
-    storage.remove(folder, "model")
-    assert [file.name for file in folder.iterdir()] == ["note.txt"]
-    assert not storage.exists(folder, "model")
-
-
 WRITER = """
 import sys, numpy as np
 from pathlib import Path

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tierrank.ranking.boosted import BoostedRanker
     from tierrank.ranking.linear import LinearRanker
     from tierrank.ranking.neural import NeuralRanker
-    from tierrank.saving import load, save
+    from tierrank.storage import load, save
     from tierrank.tiers import Tiers
 
     __version__: str
@@ -84,12 +84,12 @@ _HOMES = {
     "PairedTies": "tierrank.aggregation.paired",
     "RankAggregator": "tierrank.aggregation.aggregator",
     "Tiers": "tierrank.tiers",
-    "load": "tierrank.saving",
+    "load": "tierrank.storage",
     "log_prob": "tierrank.plackett_luce",
     "log_prob_above": "tierrank.plackett_luce",
     "native_info": "tierrank.native",
     "sample": "tierrank.plackett_luce",
-    "save": "tierrank.saving",
+    "save": "tierrank.storage",
 }
 
 if not TYPE_CHECKING:  # to type checkers, a name that is not above is a mistake

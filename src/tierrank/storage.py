@@ -1,4 +1,6 @@
-"""Folders of JSON and safetensors that are whole or absent, and never run code when read.
+"""Saved models, and all that is kept on the disk: whole or absent, and no code when read.
+
+`save` and `load` keep fitted models by `write` and `read`, which checkpoints use too: no pickle.
 
 A folder holds `NAME.json` and the tensors it points to, `NAME-<digest>.safetensors`. Both are
 written beside, as `.part` files; renaming the JSON into place is the one moment at which the new
@@ -24,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,11 +50,67 @@ DTYPES = {
 }  # fmt: skip
 DAY = 86400.0
 
+# The classes that a saved model may name, all of `tierrank` itself: nothing else is imported.
+SAVABLE = (
+    "LinearRanker", "NeuralRanker", "BoostedRanker", "ExtremeRanker", "RankAggregator",
+    "PairedTies", "FeatureAggregator",
+)  # fmt: skip
+
 Arrays: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 
 
 class StorageError(ValueError):
     """A folder that cannot be read: says which, what is wrong and what to do."""
+
+
+class Savable(Protocol):
+    """What `save` asks of a model; its class also has `from_state`."""
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]: ...
+
+
+def save(model: Savable, folder: Path | str) -> Path:
+    """Save a fitted model as a folder, in place of what was saved there before.
+
+    Killed at any moment, it leaves the old model or the new one. Other processes may load from the
+    folder meanwhile, or save to it. A plot or a note of yours in it is left alone. What the disk
+    does not take is an `OSError` that names the folder.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, tierrank as tr
+    >>> X = np.array([[1.0], [0.0], [2.0], [0.5]])
+    >>> ranker = tr.LinearRanker(l2=0.1).fit(X, [1, 0, 1, 0], qid=[7, 7, 8, 8])
+    >>> folder = tr.save(ranker, tempfile.mkdtemp())
+    >>> bool((tr.load(folder).predict(X) == ranker.predict(X)).all())
+    True
+    """
+    name = type(model).__name__
+    if name not in SAVABLE:
+        raise TypeError(f"only {', '.join(SAVABLE)} can be saved, not a {name}")
+    info, tensors = model.to_state()
+    path = Path(folder)
+    write(path, "model", {"estimator": name, **info}, tensors)
+    return path
+
+
+def load(folder: Path | str) -> Any:
+    """Load a model that `save` wrote; a damaged or foreign folder raises a `StorageError`."""
+    path = Path(folder)
+    info, tensors = read(path, "model")
+    name = info.pop("estimator", None) if isinstance(info, dict) else None
+    if not isinstance(name, str) or name not in SAVABLE:
+        kind = ascii(name)[:80]
+        raise StorageError(f"{path}: holds a model of kind {kind}, which this tierrank lacks")
+    import tierrank
+
+    estimator = getattr(tierrank, name)
+    try:
+        return estimator.from_state(info, tensors)
+    except ImportError:
+        raise  # a library that the model needs is not installed
+    except Exception as error:  # of any kind: it is a stranger who chose what is in it
+        raise StorageError(f"{path}: does not hold together as a {name}: {error}") from error
 
 
 def write(folder: Path, name: str, content: Mapping[str, Any], tensors: Arrays) -> None:
@@ -180,16 +238,6 @@ def _manifest_and_bytes(folder: Path, name: str) -> tuple[dict[str, Any], Path, 
 def exists(folder: Path, name: str) -> bool:
     """Whether something was written under this name."""
     return (folder / f"{name}.json").is_file()
-
-
-def remove(folder: Path, name: str) -> None:
-    """Remove what was written under this name, and the folder if nothing else is in it."""
-    (folder / f"{name}.json").unlink(missing_ok=True)
-    if folder.is_dir():
-        for file in folder.glob(f"{name}-*.safetensors"):
-            file.unlink(missing_ok=True)
-        if not any(folder.iterdir()):
-            folder.rmdir()
 
 
 def sweep(folder: Path, *names: str) -> None:

@@ -10,8 +10,8 @@ from tierrank.cli.estimators import (
     parse_value,
     settings_by_kind,
 )
+from tierrank.ranking.features.scaling import Standardize
 from tierrank.ranking.features.second_order import SecondOrder
-from tierrank.ranking.features.standardize import Standardize
 
 
 @pytest.mark.parametrize(

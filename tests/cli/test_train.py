@@ -12,7 +12,7 @@ import pytest
 import tierrank as tr
 from tierrank.data import read_letor, write_letor
 from tierrank.data.tables import write_table
-from tierrank.ranking.splits import hold_out
+from tierrank.ranking.comparison import hold_out
 
 DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 PNG = b"\x89PNG\r\n\x1a\n"

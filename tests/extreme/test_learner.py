@@ -16,7 +16,7 @@ from tierrank.extreme.network import Network
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.samplers import Sample, Uniform
 from tierrank.training.batches import Share
-from tierrank.training.learner import Diverged
+from tierrank.training.loop import Diverged
 
 ROWS, FEATURES, LABELS = 20, 15, 600
 CPU = torch.device("cpu")

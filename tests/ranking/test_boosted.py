@@ -21,8 +21,8 @@ from sklearn.base import clone
 import tierrank as tr
 from tierrank import storage
 from tierrank.losses import OBJECTIVES
-from tierrank.ranking.boosting import loop
-from tierrank.ranking.inputs import THEIR_FIT_WORDS, THEIR_WORDS
+from tierrank.ranking import boosted
+from tierrank.ranking.base import THEIR_FIT_WORDS, THEIR_WORDS
 from tierrank.training import Checkpoint
 
 pytest.importorskip("lightgbm", reason="lightgbm is not installed")
@@ -199,9 +199,9 @@ def test_the_same_seed_gives_the_same_trees_and_another_seed_others(library):
 def test_segments_are_no_different_from_one_long_run(library, monkeypatch):
     """Without anything drawn, new boosters from old scores grow the trees that one would."""
     cut = small(library, trees=20)
-    monkeypatch.setattr(loop, "SEGMENT", 7)
+    monkeypatch.setattr(boosted, "SEGMENT", 7)
     cut.fit(X, Y, qid=QID)
-    monkeypatch.setattr(loop, "SEGMENT", 20)
+    monkeypatch.setattr(boosted, "SEGMENT", 20)
     whole = small(library, trees=20).fit(X, Y, qid=QID)
     np.testing.assert_allclose(cut.predict(X), whole.predict(X), rtol=1e-5, atol=1e-6)
 
@@ -431,8 +431,8 @@ KILLED = """
     import os, sys
     sys.path.insert(0, {here!r})
     import test_boosted as t
-    from tierrank.ranking.boosting import loop
-    loop.SEGMENT = 6
+    from tierrank.ranking import boosted
+    boosted.SEGMENT = 6
     t.Checkpoint.due = property(lambda self: True)
 
     def watch(progress):
@@ -447,7 +447,7 @@ KILLED = """
 
 @pytest.fixture
 def short_segments(monkeypatch):
-    monkeypatch.setattr(loop, "SEGMENT", 6)
+    monkeypatch.setattr(boosted, "SEGMENT", 6)
     monkeypatch.setattr(Checkpoint, "due", property(lambda self: True))
 
 
@@ -542,7 +542,7 @@ def test_ctrl_c_leaves_a_model_and_a_checkpoint(library, tmp_path):
     again = clone(stopped).fit(
         X, Y, qid=QID, checkpoint=tmp_path, watch=lambda progress: seen.append(progress.done)
     )
-    assert seen[0] == 60 // loop.SEGMENT * loop.SEGMENT + 1
+    assert seen[0] == 60 // boosted.SEGMENT * boosted.SEGMENT + 1
     assert_same_model(whole, again)
 
 

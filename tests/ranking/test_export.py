@@ -11,9 +11,9 @@ from sklearn.exceptions import NotFittedError
 
 import tierrank as tr
 from tierrank.ranking import export
-from tierrank.ranking.boosting.forest import NAN, NOTHING, ZERO, Forest
-from tierrank.ranking.export import checking, to_onnx
+from tierrank.ranking.export import to_onnx
 from tierrank.ranking.features import Impute, QueryScale, SecondOrder, Standardize
+from tierrank.ranking.forest import NAN, NOTHING, ZERO, Forest
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -353,8 +353,8 @@ def test_folders_on_the_way_are_made_and_a_file_is_replaced(tmp_path):
 def test_an_export_with_other_scores_is_never_written(tmp_path, monkeypatch):
     ranker = fitted(linear())
     old = to_onnx(ranker, tmp_path / "ranker.onnx").read_bytes()
-    own = checking.own_scores
-    monkeypatch.setattr(checking, "own_scores", lambda model, X: own(model, X) * 1.001)
+    own = export.own_scores
+    monkeypatch.setattr(export, "own_scores", lambda model, X: own(model, X) * 1.001)
     with pytest.raises(ValueError, match="gives other scores than the ranker"):
         to_onnx(ranker, tmp_path / "ranker.onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["ranker.onnx"]
@@ -367,7 +367,7 @@ def test_trees_with_one_threshold_that_is_off_by_a_bit_are_noticed(tmp_path, mon
     threshold = arrays["threshold"].copy()
     threshold[0] = np.nextafter(threshold[0], -np.inf)
     other = Forest.from_arrays(5, {**arrays, "threshold": threshold})
-    monkeypatch.setattr(checking, "own_scores", lambda model, X: other.predict(X))
+    monkeypatch.setattr(export, "own_scores", lambda model, X: other.predict(X))
     with pytest.raises(ValueError, match="gives other scores"):
         to_onnx(ranker, tmp_path / "ranker.onnx", dtype="float64")
     assert not any(tmp_path.iterdir())

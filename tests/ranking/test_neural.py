@@ -240,13 +240,13 @@ def test_scores_do_not_depend_on_the_blocks_in_which_they_are_made(attentive, mo
     plain = small().fit(X, Y, qid=QID)
     expected = [plain.predict(X), attentive.predict(X, qid=QID)]
     for numbers in (1, 100, 500, 1000):
-        monkeypatch.setattr("tierrank.ranking.scoring.NUMBERS_AT_ONCE", numbers)
+        monkeypatch.setattr("tierrank.ranking.neural.NUMBERS_AT_ONCE", numbers)
         np.testing.assert_allclose(plain.predict(X), expected[0], atol=2e-6)
         np.testing.assert_allclose(attentive.predict(X, qid=QID), expected[1], atol=2e-6)
 
 
 def test_attention_equals_torchs_own_encoder():
-    from tierrank.ranking.attention import AttentionBlock, PaddedLists
+    from tierrank.ranking.networks import AttentionBlock, PaddedLists
 
     torch.manual_seed(0)
     block = AttentionBlock(12, 3, torch.nn.ReLU(), 0.0)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from tierrank.data import RankingData
-from tierrank.ranking.splits import hold_out, split_folds
+from tierrank.ranking.comparison import hold_out, split_folds
 
 
 def data(queries=10, *, sparse=False, strings=False):

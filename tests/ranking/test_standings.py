@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap, permutation_test
 
-from tierrank.ranking.standings import Standing, best_mean, standings
+from tierrank.ranking.comparison import Standing, best_mean, standings
 
 
 def values(seed, lists=40):

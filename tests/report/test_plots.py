@@ -2,7 +2,7 @@
 
 import pytest
 
-from tierrank.ranking.standings import Standing
+from tierrank.ranking.comparison import Standing
 from tierrank.report import plots
 from tierrank.training import History
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from rich.console import Console
 
-from tierrank.ranking.standings import Standing
+from tierrank.ranking.comparison import Standing
 from tierrank.report.tables import (
     csv_text,
     curve_csv,

@@ -9,8 +9,7 @@ import torch
 
 from tierrank.training import Checkpoint, History, loop
 from tierrank.training.batches import Share
-from tierrank.training.learner import Diverged
-from tierrank.training.loop import train
+from tierrank.training.loop import Diverged, train
 from tierrank.training.progress import only_whole_steps
 from tierrank.training.settings import Course
 

@@ -11,8 +11,7 @@ from torch import nn
 from tierrank.training import Checkpoint, History
 from tierrank.training.batches import Share
 from tierrank.training.devices import device_for, fabric_for
-from tierrank.training.fabric_learner import FabricLearner
-from tierrank.training.loop import train
+from tierrank.training.loop import FabricLearner, train
 from tierrank.training.progress import only_whole_steps
 from tierrank.training.settings import AdamWSettings, Course, seed_from
 

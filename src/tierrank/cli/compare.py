@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from tierrank.metrics import Metric
     from tierrank.ranking.base import Ranker
-    from tierrank.ranking.comparison import Comparison, Parts
-    from tierrank.ranking.standings import Standing
+    from tierrank.ranking.comparison import Comparison, Parts, Standing
 
 
 @app.command()

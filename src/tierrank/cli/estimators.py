@@ -155,7 +155,7 @@ def check_settings(
     settings: Mapping[str, Any], known: Mapping[str, Any], kind: str
 ) -> dict[str, Any]:
     """Settings whose names the ranker knows and that have no option of their own."""
-    from tierrank.ranking.inputs import THEIR_WORDS
+    from tierrank.ranking.base import THEIR_WORDS
 
     for name in settings:
         ours = THEIR_WORDS.get(name, name)
@@ -222,7 +222,7 @@ def _parse_step(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _step(text: str) -> Any:
-    from tierrank.ranking.features.steps import TRANSFORMERS
+    from tierrank.ranking.features import TRANSFORMERS
 
     name, params = _parse_step(text)
     try:

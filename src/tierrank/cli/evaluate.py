@@ -89,7 +89,7 @@ def evaluate(
         metric_name(name)  # before torch is loaded
     how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
 
-    from tierrank.ranking.standings import standings
+    from tierrank.ranking.comparison import standings
     from tierrank.report.tables import standings_csv, standings_json, standings_table
 
     options.use_threads(threads)

@@ -17,7 +17,7 @@ import tierrank
 from tierrank import storage
 from tierrank.report.plots import plot_curve
 from tierrank.report.tables import curve_csv
-from tierrank.saving import Savable
+from tierrank.storage import Savable
 from tierrank.training import History
 
 if TYPE_CHECKING:

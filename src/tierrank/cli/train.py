@@ -172,7 +172,7 @@ def _read(
     seed: int,
 ) -> Parts:
     from tierrank.cli.inputs import Parts, read_fold, read_train_and_valid
-    from tierrank.ranking.splits import hold_out
+    from tierrank.ranking.comparison import hold_out
 
     if data.is_dir():
         if valid is not None or fraction is not None:

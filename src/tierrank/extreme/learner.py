@@ -19,14 +19,14 @@ from tierrank.extreme.samplers import Sampler
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training.batches import Share
-from tierrank.training.learner import Diverged
+from tierrank.training.loop import Diverged
 from tierrank.training.optimiser_state import Weights, weights_of
 
 T = TypeVar("T")
 
 
 class LabelLearner:
-    """A `tierrank.training.learner.Learner` in one process.
+    """A `tierrank.training.loop.Learner` in one process.
 
     Parameters
     ----------

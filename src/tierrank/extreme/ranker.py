@@ -23,8 +23,8 @@ from tierrank.extreme.top import padded, top_labels
 from tierrank.metrics import labels as label_metrics
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Watch
-from tierrank.training.checkpoint import digest
 from tierrank.training.devices import device_for
+from tierrank.training.progress import digest
 from tierrank.training.settings import Accelerator, Learned, check_count, seed_from
 
 Array = np.ndarray[Any, Any]

@@ -10,8 +10,8 @@ import torch
 from tierrank.extreme.checks import check_shares
 from tierrank.storage import Arrays
 from tierrank.training import History
+from tierrank.training.perceptron import load_weights
 from tierrank.training.settings import check_count, check_size
-from tierrank.training.weights import load_weights
 
 if TYPE_CHECKING:
     from tierrank.extreme.ranker import ExtremeRanker

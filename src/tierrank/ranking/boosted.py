@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
-from tierrank.ranking.base import Ranker
-from tierrank.ranking.boosting.derivatives import BoostingObjective
-from tierrank.ranking.boosting.forest import Forest
-from tierrank.ranking.boosting.loop import Boosting, Standing
-from tierrank.ranking.boosting.settings import Grower, TreeSettings
-from tierrank.ranking.inputs import Array, TrainingRows
+from tierrank._types import AnyArray
+from tierrank.ranking.base import Ranker, TrainingRows
+from tierrank.ranking.boosting.derivatives import BoostingObjective, Derivatives
+from tierrank.ranking.forest import Forest
+from tierrank.ranking.growers import Grower, LightGBMTrees, TreeSettings, XGBoostTrees
 from tierrank.storage import Arrays
-from tierrank.training import Checkpoint, History, Watch
+from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.settings import check_count, seed_from
+
+SEGMENT = 25
+RUN_AWAY = 1e9  # no score that means anything is as large
 
 
 class BoostedRanker(Ranker):
@@ -65,7 +69,7 @@ class BoostedRanker(Ranker):
     Attributes
     ----------
     forest_
-        the trees, a `tierrank.ranking.boosting.forest.Forest`
+        the trees, a `tierrank.ranking.forest.Forest`
     feature_importances_
         [features, after the feature steps] shares in the gain of all splits
     objective_state_
@@ -133,7 +137,7 @@ class BoostedRanker(Ranker):
         self.random_state = random_state
 
     @property
-    def feature_importances_(self) -> Array:
+    def feature_importances_(self) -> AnyArray:
         """[features, after the feature steps] shares in the gain of all splits."""
         return self.forest_.importances()
 
@@ -158,17 +162,19 @@ class BoostedRanker(Ranker):
             grower = self._grower(train.X, None if valid is None else valid.X, settings)
             boosting = Boosting(grower, objective, self.trees, self.patience, metric, seed)
             if kept is None:
-                standing = Standing(
+                state = BoostingState(
                     Forest.empty(train.X.shape[1]),
                     np.zeros(train.X.shape[0]),
                     None if valid is None else np.zeros(valid.X.shape[0]),
-                    History("tree", self._metric().name).to_json(),
+                    History("tree", self._metric().name),
                     objective.parameters,
                 )
             else:
-                standing = Standing.from_saved(*kept)
-            standing, interrupted = boosting.run(standing, checkpoint, watch)
-        self._take(standing)
+                state = BoostingState.from_saved(*kept)
+            state, interrupted = boosting.run(state, checkpoint, watch)
+        self.history_, self.objective_state_ = state.history, state.parameters
+        best = state.history.best_step
+        self.forest_ = state.forest if best is None else state.forest.first(best)
         if interrupted:
             raise KeyboardInterrupt
         if self.forest_.is_leaf.all():
@@ -179,42 +185,21 @@ class BoostedRanker(Ranker):
                 stacklevel=3,
             )
 
-    def _take(self, standing: Standing) -> None:
-        """Learn what a fit has come to, up to its best tree."""
-        self.history_ = History.from_json(standing.history)
-        best = self.history_.best_step
-        self.forest_ = standing.forest if best is None else standing.forest.first(best)
-        self.objective_state_ = standing.parameters
-
     def _grower(self, X: Any, valid_X: Any, settings: TreeSettings) -> Grower:
-        if self.library == "lightgbm":
-            from tierrank.ranking.boosting.lightgbm_trees import LightGBMTrees
-
-            return LightGBMTrees(X, valid_X, settings)
-        if self.library == "xgboost":
-            from tierrank.ranking.boosting.xgboost_trees import XGBoostTrees
-
-            return XGBoostTrees(X, valid_X, settings)
-        raise ValueError(f'library is "lightgbm" or "xgboost", not {self.library!r}')
+        growers = {"lightgbm": LightGBMTrees, "xgboost": XGBoostTrees}
+        if self.library not in growers:
+            raise ValueError(f'library is "lightgbm" or "xgboost", not {self.library!r}')
+        return growers[self.library](X, valid_X, settings)
 
     def _settings(self) -> TreeSettings:
-        return TreeSettings(
-            learning_rate=self.learning_rate,
-            leaves=self.leaves,
-            depth=self.depth,
-            min_rows_per_leaf=self.min_rows_per_leaf,
-            min_hessian_per_leaf=self.min_hessian_per_leaf,
-            l2=self.l2,
-            row_fraction=self.row_fraction,
-            feature_fraction=self.feature_fraction,
-            bins=self.bins,
-            threads=torch.get_num_threads() if self.threads is None else self.threads,
-            library_params=self.library_params or {},
-        )
+        given = {field.name: getattr(self, field.name) for field in fields(TreeSettings)}
+        given["threads"] = torch.get_num_threads() if self.threads is None else self.threads
+        given["library_params"] = self.library_params or {}
+        return TreeSettings(**given)
 
     # -- what was learned ---------------------------------------------------------------------
 
-    def _scores(self, X: Any, queries: Array) -> Array:
+    def _scores(self, X: Any, queries: AnyArray) -> AnyArray:
         return self.forest_.predict(X)
 
     def _to_state(self) -> tuple[dict[str, Any], Arrays]:
@@ -230,6 +215,157 @@ class BoostedRanker(Ranker):
             )
         state = info["objective_state"]
         self.objective_state_ = {str(name): float(value) for name, value in state.items()}
+
+
+@dataclass(frozen=True)
+class BoostingState:
+    """All that a fit knows between two segments.
+
+    Attributes
+    ----------
+    forest
+        the trees so far
+    scores, valid_scores
+        [rows] what they say of the training and validation rows, as the library added it up
+    history, parameters
+        the curve so far, and the objective's own parameters
+    finished
+        whether no tree is to be added
+    """
+
+    forest: Forest
+    scores: AnyArray
+    valid_scores: AnyArray | None
+    history: History
+    parameters: dict[str, float]
+    finished: bool = False
+
+    def save(self, checkpoint: Checkpoint, seed: int) -> None:
+        """Keep it."""
+        state = {
+            "seed": seed,
+            "n_features": self.forest.n_features,
+            "history": self.history.to_json(),
+            "parameters": self.parameters,
+            "finished": self.finished,
+        }
+        tensors = {f"forest.{name}": array for name, array in self.forest.arrays().items()}
+        tensors["scores"] = self.scores
+        if self.valid_scores is not None:
+            tensors["valid_scores"] = self.valid_scores
+        checkpoint.save(state, tensors)
+
+    @classmethod
+    def from_saved(cls, state: dict[str, Any], tensors: Arrays) -> BoostingState:
+        """From what a checkpoint gave."""
+        forest = {name: tensors[f"forest.{name}"] for name in Forest.KINDS}
+        return cls(
+            Forest.from_arrays(state["n_features"], forest),
+            tensors["scores"],
+            tensors.get("valid_scores"),
+            History.from_json(state["history"]),
+            state["parameters"],
+            state["finished"],
+        )
+
+
+class Boosting:
+    """One fit: tree after tree, in segments that can be taken up again.
+
+    A library's own state cannot be saved to the last bit, so it never outlives a segment: after
+    every `SEGMENT` trees a new booster starts from the scores so far, with a seed of its own. A fit
+    that was stopped goes on from the last such start, and computes what it would have computed.
+
+    Parameters
+    ----------
+    grower, objective
+        what adds trees, and what they are to improve
+    trees, patience
+        at most so many, and so many without a better metric
+    metric
+        from [rows] validation scores; None without validation data
+    seed
+        of everything that is drawn
+    """
+
+    def __init__(
+        self,
+        grower: Grower,
+        objective: BoostingObjective,
+        trees: int,
+        patience: int | None,
+        metric: Callable[[AnyArray], float] | None,
+        seed: int,
+    ) -> None:
+        self.grower, self.objective, self.trees = grower, objective, trees
+        self.patience, self.metric, self.seed = patience, metric, seed
+
+    def run(
+        self, state: BoostingState, checkpoint: Checkpoint, watch: Watch | None
+    ) -> tuple[BoostingState, bool]:
+        """Go on from a state to the end, or until Ctrl-C; say whether it was interrupted."""
+        with Interruption() as interruption:
+            while not state.finished:
+                before = state
+                state, stopped = self._segment(before, interruption, watch)
+                if stopped:
+                    before.save(checkpoint, self.seed)
+                    return state, True
+                if checkpoint.due or state.finished:
+                    state.save(checkpoint, self.seed)
+        return state, False
+
+    def _segment(
+        self, before: BoostingState, interruption: Interruption, watch: Watch | None
+    ) -> tuple[BoostingState, bool]:
+        history, number = deepcopy(before.history), len(before.forest)
+        seeds = np.random.SeedSequence([self.seed, number]).generate_state(2)
+        self.objective.parameters = before.parameters
+        self.objective.restart(int(seeds[0]))
+        self.grower.start(before.scores, before.valid_scores, int(seeds[1]))
+        scores = before.scores
+        derivatives = self._derivatives(scores, number)
+        last = min(number + SEGMENT, self.trees)
+        finished = stopped = False
+        while number < last and not (finished or stopped):
+            if not self.grower.grow(derivatives.gradient, derivatives.hessian):
+                finished = True
+                break
+            number += 1
+            scores = self.grower.scores()
+            derivatives = self._derivatives(scores, number)
+            metric = None if self.metric is None else self.metric(self.grower.valid_scores())
+            history.add(number, derivatives.loss, metric)
+            finished = number == self.trees or (
+                self.patience is not None and history.since_best() >= self.patience
+            )
+            if watch is not None:
+                watch(history.progress(self.trees))
+            stopped = interruption.asked and not finished
+        grown = self.grower.forest().first(number - len(before.forest))
+        if not stopped and grown.is_leaf.all():  # nothing but constants
+            finished = True
+        state = BoostingState(
+            Forest.concatenate(grown.n_features, [before.forest.arrays(), grown.arrays()]),
+            scores,
+            None if self.metric is None else self.grower.valid_scores(),
+            history,
+            self.objective.parameters,
+            finished,
+        )
+        return state, stopped
+
+    def _derivatives(self, scores: AnyArray, trees: int) -> Derivatives:
+        advice = "try a smaller learning_rate, or a larger l2 or min_hessian_per_leaf"
+        if not np.abs(scores).max() < RUN_AWAY:  # or NaN
+            raise ValueError(f"the scores have run away to ±∞ after {trees} trees: {advice}")
+        derivatives = self.objective(scores)
+        if not (np.isfinite(derivatives.loss) and np.isfinite(derivatives.gradient).all()):
+            raise ValueError(
+                f"the loss is {derivatives.loss:g} after {trees} trees, or its slope not finite: "
+                f"{advice}"
+            )
+        return derivatives
 
 
 @contextmanager

@@ -1,23 +1,163 @@
-"""Several rankers on the same folds: fitted to the same rows, tested on the same queries."""
+"""Rankers compared: data cut between queries, fits fold by fold, how they stand."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from sklearn.base import clone
 
+from tierrank._types import AnyArray
 from tierrank.data.ranking_data import RankingData
-from tierrank.metrics import Metric
-from tierrank.ranking.base import Ranker
-from tierrank.ranking.splits import hold_out, split_folds
-from tierrank.ranking.standings import Standing, standings
+from tierrank.metrics import Metric, bootstrap_interval, from_name, paired_test
+from tierrank.tiers.labels import group_rows
 from tierrank.training import Watch
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from tierrank.ranking.base import Ranker
+
+
+def hold_out(data: RankingData, fraction: float, seed: int) -> tuple[RankingData, RankingData]:
+    """Split off a share of the queries, drawn at random.
+
+    Parameters
+    ----------
+    data
+        rows of at least two queries
+    fraction
+        the share of the queries to hold out, between 0 and 1; at least one, and not all
+    seed
+        the same seed draws the same queries
+
+    Returns
+    -------
+    rest, held_out
+        both with their rows in the order of `data`
+    """
+    if not 0 < fraction < 1:
+        raise ValueError(f"the share to hold out lies between 0 and 1; it is not {fraction}.")
+    query, count = _numbered(data)
+    if count < 2:
+        raise ValueError(
+            "there is one query only, and none can be held out of it: give validation data, or "
+            "learn without."
+        )
+    held = np.zeros(count, dtype=bool)
+    size = min(max(round(fraction * count), 1), count - 1)
+    held[np.random.default_rng(seed).permutation(count)[:size]] = True
+    return select(data, ~held[query]), select(data, held[query])
+
+
+def split_folds(data: RankingData, folds: int, seed: int) -> list[tuple[RankingData, RankingData]]:
+    """Cut the queries at random into folds: for each, all the others' rows, and its own."""
+    query, count = _numbered(data)
+    if not 2 <= folds <= count:
+        raise ValueError(
+            f"{count} queries make 2 to {count} folds, not {folds}."
+            if count > 1
+            else "there is one query only, and it cannot be cut into folds. Is the query right?"
+        )
+    fold_of = np.empty(count, dtype=np.int64)
+    fold_of[np.random.default_rng(seed).permutation(count)] = np.arange(count) % folds
+    own = fold_of[query]
+    return [(select(data, own != fold), select(data, own == fold)) for fold in range(folds)]
+
+
+def select(data: RankingData, rows: AnyArray) -> RankingData:
+    """The rows that a mask names, in the same order."""
+    comments = data.comments
+    if comments is not None:
+        comments = tuple(comments[row] for row in np.flatnonzero(rows))
+    return RankingData(data.X[rows], data.y[rows], data.qid[rows], comments, data.feature_names)
+
+
+def _numbered(data: RankingData) -> tuple[AnyArray, int]:
+    """[rows] the number of each row's query, and how many there are."""
+    query, keys = group_rows(data.qid, len(data))
+    return query, len(keys)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One ranker by one metric.
+
+    Attributes
+    ----------
+    name, metric
+        whose it is, and by what
+    queries
+        how many lists the mean is over
+    mean, low, high
+        the mean and its 95% bootstrap interval
+    difference, difference_low, difference_high, p_value
+        the mean difference to the first ranker on the same lists, its interval, and the p-value
+        of a paired randomisation test; None for the first ranker itself
+    """
+
+    name: str
+    metric: str
+    queries: int
+    mean: float
+    low: float
+    high: float
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    p_value: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as JSON takes it."""
+        return asdict(self)
+
+
+def standings(values: Mapping[str, Mapping[str, AnyArray]], *, seed: int = 0) -> list[Standing]:
+    """Standings of all rankers, metric by metric.
+
+    Parameters
+    ----------
+    values
+        by the ranker's name and the metric's name, [lists] values as a metric gives them with
+        ``reduction="none"``; the lists are the same for all rankers. A list that is NaN for one
+        (``empty="skip"``) is left out for all.
+    seed
+        of the resampling
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a, b = np.array([0.5, 0.6, 0.4, 0.5]), np.array([0.9, 0.8, 0.7, 0.6])
+    >>> for each in standings({"a": {"map": a}, "b": {"map": b}}):
+    ...     print(each.name, each.mean, each.difference, each.p_value)
+    a 0.5 None None
+    b 0.75 0.25 0.125
+    """
+    first = next(iter(values))
+    result = []
+    for metric in values[first]:
+        columns = {name: np.asarray(by_metric[metric]) for name, by_metric in values.items()}
+        there = ~np.isnan(np.stack(list(columns.values()))).any(axis=0)
+        if not there.any():
+            raise ValueError(f"{metric} has no value in any list: no list has anything relevant.")
+        base = columns[first][there]
+        for name, column in columns.items():
+            own = column[there]
+            interval = bootstrap_interval(own, generator=seed)
+            standing = Standing(name, metric, len(own), *interval[:3])
+            if name != first:
+                test = paired_test(own, base, generator=seed)
+                standing = Standing(
+                    name, metric, len(own), *interval[:3], *test[:3], p_value=test.p_value
+                )
+            result.append(standing)
+    return result
+
+
+def best_mean(standings: Sequence[Standing]) -> float:
+    """The best mean by one metric: the largest, or of a loss the smallest."""
+    better = max if from_name(standings[0].metric).higher_is_better else min
+    return better(each.mean for each in standings)
 
 
 class Parts(Protocol):
@@ -63,7 +203,7 @@ class FoldResult:
 
     name: str
     fold: str
-    values: dict[str, Array]
+    values: dict[str, AnyArray]
     seconds: float
     best_step: int | None = None
     failure: str | None = None
@@ -93,7 +233,7 @@ class Comparison:
 
     def standings(self, *, seed: int = 0) -> list[Standing]:
         """Means over the test queries of all folds, with those that failed left out."""
-        values: dict[str, dict[str, list[Array]]] = {}
+        values: dict[str, dict[str, list[AnyArray]]] = {}
         for each in self.results:
             if each.name not in self.failures:
                 own = values.setdefault(each.name, {metric: [] for metric in each.values})
@@ -142,6 +282,8 @@ def compare(
     starting
         called with a ranker's and a fold's name before the fit; may give a `watch` for it
     """
+    from sklearn.base import clone
+
     wanted = list(metrics)
     running = dict(rankers)
     for fold in folds:

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tierrank._types import AnyArray as Array
 from tierrank.losses import find
-from tierrank.ranking.inputs import Array
 from tierrank.ranking.linear_loss import LinearLoss
 
 Uncertainty = Literal["information", "sandwich"]

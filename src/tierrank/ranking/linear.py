@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from tierrank._types import AnyArray
 from tierrank.losses import find
-from tierrank.ranking.base import Ranker
-from tierrank.ranking.inference import Uncertainty, covariance
-from tierrank.ranking.inputs import Array, TrainingRows
-from tierrank.ranking.linear_fit import by_lbfgs, by_steps, plan_of
+from tierrank.ranking.base import Ranker, TrainingRows
+from tierrank.ranking.inference import Uncertainty, check_uncertainty, covariance
 from tierrank.ranking.linear_loss import LinearLoss, linear_scores
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
+from tierrank.training.ascent import ascend
 from tierrank.training.coefficients import CoefficientTable, coefficient_table
+from tierrank.training.lbfgs import Journal, minimise
+from tierrank.training.newton import refine
+from tierrank.training.progress import Tracker
 from tierrank.training.settings import seed_from
-from tierrank.training.tracker import Tracker
 
+NEAR_ENOUGH = 1e-7  # relative improvement at which Newton's method takes over
+MOST_NEWTON_FEATURES = 1000  # a step takes as many products with the Hessian as features
+MOST_NEWTON_STEPS = 30  # about 3 are needed, unless there is no finite minimum
 STEPS_BETWEEN_MEASUREMENTS = 10  # of stochastic steps, each of which changes little
 
 _NOT_CONVERGED = {
@@ -29,6 +34,26 @@ _NOT_CONVERGED = {
     "no minimum": "some direction of the features orders the lists perfectly, so that larger "
     "coefficients are better without end: give some l2, for instance 1e-3",
 }
+
+
+Kept = tuple[dict[str, Any], Arrays] | None  # what a checkpoint gives
+
+
+class Plan(NamedTuple):
+    """Settings of a fit, with nothing left open.
+
+    Attributes
+    ----------
+    means_to_end
+        whether L-BFGS is meant to end before `max_iter`: the default of 100 iterations is a rule
+        to stop by, any other number a limit
+    """
+
+    solver: str
+    tol: float
+    max_iter: int
+    patience: int | None
+    means_to_end: bool
 
 
 class LinearRanker(Ranker):
@@ -101,11 +126,11 @@ class LinearRanker(Ranker):
     [4, 0, 1, 5, 3, 2]
     """
 
-    coef_: Array
+    coef_: AnyArray
     objective_state_: dict[str, float]
     n_iter_: int
     stopped_by_: str
-    covariance_: Array
+    covariance_: AnyArray
 
     def __init__(
         self,
@@ -141,7 +166,7 @@ class LinearRanker(Ranker):
         self.random_state = random_state
 
     @property
-    def standard_errors_(self) -> Array:
+    def standard_errors_(self) -> AnyArray:
         """[features] square roots of the diagonal of `covariance_`."""
         return np.asarray(np.sqrt(np.diag(self.covariance_)))
 
@@ -170,7 +195,7 @@ class LinearRanker(Ranker):
         checkpoint: Checkpoint,
         watch: Watch | None,
     ) -> None:
-        plan = plan_of(self, validated=valid is not None)
+        plan = self._plan(validated=valid is not None)
         kept = checkpoint.load()
         seed = seed_from(self.random_state) if kept is None else int(kept[0]["seed"])
         loss = self._loss(train, plan.solver, seed)
@@ -181,7 +206,7 @@ class LinearRanker(Ranker):
         if valid is not None:
             metric, valid_X = self._metric_on(valid), valid.X
 
-            def measure(point: Array) -> float:
+            def measure(point: AnyArray) -> float:
                 return metric(linear_scores(valid_X, point[: loss.features]))
 
         with Interruption() as interruption:
@@ -198,7 +223,7 @@ class LinearRanker(Ranker):
                 seed=seed,
             )
             try:
-                solve = by_lbfgs if plan.solver == "lbfgs" else by_steps
+                solve = self._by_lbfgs if plan.solver == "lbfgs" else self._by_sgd
                 stopped_by = solve(loss, tracker, kept, plan, seed)
             except KeyboardInterrupt:
                 self._take(tracker, loss, "interruption")
@@ -214,6 +239,110 @@ class LinearRanker(Ranker):
             self.covariance_ = covariance(
                 loss, tracker.kept, self.uncertainty, self._feature_names()
             )
+
+    def _plan(self, *, validated: bool) -> Plan:
+        """Check the settings, and fill in what is left to us."""
+        entry = find(self.objective)
+        solver: str = self.solver
+        if solver == "auto":
+            solver = "sgd" if entry.stochastic else "lbfgs"
+        if solver not in ("lbfgs", "sgd"):
+            raise ValueError(f'solver is "auto", "lbfgs" or "sgd", not {solver!r}')
+        if solver == "lbfgs" and entry.stochastic:
+            raise ValueError(f'the gradient of {entry.name} is random, so it needs solver="sgd"')
+        if "generator" in (self.objective_params or {}):
+            raise ValueError("a ranker's randomness comes from random_state, not from a generator")
+        exact = self.uncertainty is not None
+        check_uncertainty(self.uncertainty, entry.name, self.objective_params)
+        if exact and solver == "sgd":
+            raise ValueError('uncertainty is about the minimum, which takes solver="lbfgs"')
+        if exact and validated and self.patience is not None:
+            raise ValueError(
+                "uncertainty is about the minimum, and patience stops before it: leave out one"
+            )
+        tol = self.tol
+        if tol is None:
+            tol = 0.0 if exact else 1e-5
+        for what, value in (("l2", self.l2), ("tol", tol), ("learning_rate", self.learning_rate)):
+            positive = what == "learning_rate"
+            if not (value > 0 if positive else value >= 0) or not value < np.inf:
+                kind = "positive" if positive else "not negative"
+                raise ValueError(f"{what} is a number that is {kind}, not {value!r}")
+        for what in ("max_iter", "batch_lists", "patience"):
+            count = getattr(self, what)
+            if count is not None and not (count == int(count) and count >= 1):
+                raise ValueError(f"{what} is an integer from 1, or None, not {count!r}")
+        most = self.max_iter
+        if most is None:
+            most = 1000 if solver == "sgd" else 100 if tol > 0 else 10_000
+        means_to_end = solver == "lbfgs" and (self.max_iter is not None or tol == 0)
+        patience = self.patience if validated else None
+        return Plan(solver, float(tol), int(most), patience, means_to_end)
+
+    def _by_lbfgs(
+        self, loss: LinearLoss, tracker: Tracker, kept: Kept, plan: Plan, seed: int
+    ) -> str:
+        """Minimise the sum over the lists, so that a relative improvement is one; how it ended.
+
+        To the last digit, L-BFGS comes near and Newton's method does the rest, if it can.
+        """
+        journal = Journal(None if kept is None else kept[1])
+        tracker.arrays = journal.arrays
+        if kept is not None:
+            tracker.known = History.from_json(kept[0]["history"])
+
+        def summed(point: AnyArray) -> tuple[float, AnyArray]:
+            value, gradient = loss.value_and_gradient(point)
+            return loss.lists * value, loss.lists * gradient
+
+        def iterated(point: AnyArray, value: float) -> bool:
+            return tracker.step(point, value / loss.lists)
+
+        newton = (
+            plan.tol == 0 and loss.twice_differentiable and loss.features <= MOST_NEWTON_FEATURES
+        )
+        end = minimise(
+            summed,
+            loss.start(),
+            tol=NEAR_ENOUGH if newton else plan.tol,
+            max_iter=plan.max_iter,
+            journal=journal,
+            evaluated=tracker.pause,
+            iterated=iterated,
+        )
+        if not end.iterations:  # it began at the minimum
+            iterated(end.point, end.value)
+        left = min(plan.max_iter - end.iterations, MOST_NEWTON_STEPS)
+        if newton and end.stopped_by in ("tolerance", "line search") and left > 0:
+            per_list = loss.lists / loss.total_weight
+            end = refine(
+                summed,
+                lambda point: loss.information(point) * per_list,
+                end.point,
+                max_iter=left,
+                iterated=iterated,
+            )
+        return end.stopped_by
+
+    def _by_sgd(self, loss: LinearLoss, tracker: Tracker, kept: Kept, plan: Plan, seed: int) -> str:
+        """Take stochastic steps; how they ended."""
+        tracker.arrays = lambda: {"point": tracker.point, "best": tracker.best}
+        if kept is not None:
+            tracker.history = History.from_json(kept[0]["history"])
+            tracker.point, tracker.best = kept[1]["point"], kept[1]["best"]
+        if not tracker.out_of_patience:  # a fit may have been killed right after its last step
+            ascend(
+                loss.value_and_gradient,
+                tracker.point,
+                learning_rate=float(self.learning_rate),
+                lists=loss.lists,
+                batch=loss.lists if self.batch_lists is None else int(self.batch_lists),
+                seed=seed,
+                done=len(tracker.history.steps),
+                steps=plan.max_iter,
+                stepped=tracker.step,
+            )
+        return "patience" if tracker.out_of_patience else "max_iter"
 
     def _loss(self, train: TrainingRows, solver: str, seed: int) -> LinearLoss:
         objective, tiers = self._objective(), train.tiers
@@ -233,7 +362,7 @@ class LinearRanker(Ranker):
 
     # -- the rest ---------------------------------------------------------------------------
 
-    def _scores(self, X: Any, queries: Array) -> Array:
+    def _scores(self, X: Any, queries: AnyArray) -> AnyArray:
         return linear_scores(X, self.coef_)
 
     def _feature_names(self) -> list[str]:

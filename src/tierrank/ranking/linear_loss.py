@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from tierrank._types import AnyArray
 from tierrank.losses.objective import Objective
-from tierrank.ranking.inputs import Array
 from tierrank.tiers import Tiers
 
 # relative to the size of a feature: rounding and what a difference leaves out are alike there
@@ -40,7 +40,7 @@ class LinearLoss:
     """
 
     def __init__(
-        self, X: Any, tiers: Tiers, objective: Objective, weights: Array | None, l2: float
+        self, X: Any, tiers: Tiers, objective: Objective, weights: AnyArray | None, l2: float
     ) -> None:
         self.X = X.astype(np.float64, copy=False)
         self.tiers = tiers
@@ -54,25 +54,25 @@ class LinearLoss:
         self.twice_differentiable = objective.entry.twice_differentiable
         self._draws = "generator" in objective.entry.options
 
-    def start(self) -> Array:
+    def start(self) -> AnyArray:
         """Coefficients of 0, and the objective's parameters as they are."""
         own = [float(parameter.detach()) for parameter in self._own]
         return np.array([0.0] * self.features + own)
 
-    def own_parameters(self, point: Array) -> dict[str, float]:
+    def own_parameters(self, point: AnyArray) -> dict[str, float]:
         """The objective's own parameters by name."""
         names = [name for name, _ in self.objective.named_parameters()]
         return dict(zip(names, point[self.features :].tolist(), strict=True))
 
-    def sizes(self) -> Array:
+    def sizes(self) -> AnyArray:
         """[features + own parameters] root mean squares of the features; 1 for the others."""
         squares = self.X.power(2) if sparse.issparse(self.X) else np.square(self.X)
         size = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
         return np.append(np.where(size > 0, size, 1.0), np.ones(len(self._own)))
 
     def value_and_gradient(
-        self, point: Array, chosen: Array | None = None, seed: int | None = None
-    ) -> tuple[float, Array]:
+        self, point: AnyArray, chosen: AnyArray | None = None, seed: int | None = None
+    ) -> tuple[float, AnyArray]:
         """The mean loss over all or some lists, and its gradient; not finite where scores are not.
 
         Parameters
@@ -102,7 +102,7 @@ class LinearLoss:
         gradient = np.append(by_coef, [float(slope) for slope in by_own])
         return float(total.detach()) + self.l2 / 2 * float(coef @ coef), gradient
 
-    def gradients_by_list(self, point: Array) -> Array:
+    def gradients_by_list(self, point: AnyArray) -> AnyArray:
         """[lists, features + own parameters] gradients of weight · loss, without the penalty."""
         losses, leaf = self._losses(point, linear_scores(self.X, point[: self.features]))
         (by_row,) = torch.autograd.grad(losses.sum(), leaf)
@@ -122,7 +122,7 @@ class LinearLoss:
         weights = self._weights.numpy() * (self.total_weight / self.lists)
         return np.asarray(parts * weights[:, None])
 
-    def information(self, point: Array) -> Array:
+    def information(self, point: AnyArray) -> AnyArray:
         """Second derivatives of the sum of weight · loss, and of the penalty for this many lists.
 
         Where autograd can take derivatives of the scores only once, the second ones are
@@ -135,7 +135,7 @@ class LinearLoss:
             matrix = self.lists * self._differences(point)
         return (matrix + matrix.T) / 2 * (self.total_weight / self.lists)
 
-    def _hessian(self, point: Array) -> Array:
+    def _hessian(self, point: AnyArray) -> AnyArray:
         """Xᵀ H X, H that of Σ weight · loss in the scores, which is never written out."""
         losses, leaf = self._losses(point, linear_scores(self.X, point[: self.features]))
         (slope,) = torch.autograd.grad((losses * self._weights).sum(), leaf, create_graph=True)
@@ -150,7 +150,7 @@ class LinearLoss:
             matrix[:, number] = self.X.T @ product.numpy()
         return matrix
 
-    def _differences(self, point: Array) -> Array:
+    def _differences(self, point: AnyArray) -> AnyArray:
         matrix = np.empty((len(point), len(point)))
         for number, width in enumerate(DIFFERENCE / self.sizes()):
             step = np.zeros_like(point)
@@ -162,7 +162,7 @@ class LinearLoss:
         return matrix
 
     def _losses(
-        self, point: Array, scores: Array, tiers: Tiers | None = None
+        self, point: AnyArray, scores: AnyArray, tiers: Tiers | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """[lists] losses, and the [rows] scores that they can be differentiated by."""
         with torch.no_grad():
@@ -172,7 +172,7 @@ class LinearLoss:
         return self.objective(leaf, self.tiers if tiers is None else tiers), leaf
 
 
-def linear_scores(X: Any, coef: Array) -> Array:
+def linear_scores(X: Any, coef: AnyArray) -> AnyArray:
     """[rows] X · coef in float64; it may overflow without a word, and the caller looks."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(X @ coef, dtype=np.float64)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from tierrank.ranking.base import Ranker
-from tierrank.ranking.inputs import Array, TrainingRows
-from tierrank.ranking.list_loss import ListLoss, lists_that_teach
+from tierrank._types import AnyArray
+from tierrank.losses.objective import Objective
+from tierrank.ranking.base import Ranker, TrainingRows
 from tierrank.ranking.networks import Scorer
-from tierrank.ranking.scoring import list_by_list, score_rows
 from tierrank.storage import Arrays
+from tierrank.tiers import Tiers
 from tierrank.tiers.labels import group_rows
 from tierrank.training import Checkpoint, History, Watch
-from tierrank.training.batches import ListBatches, as_float32
+from tierrank.training.batches import ListBatch, ListBatches, as_float32, dense_rows
 from tierrank.training.devices import device_for, fabric_for, own_randomness, seed_generators
-from tierrank.training.fabric_learner import FabricLearner
-from tierrank.training.loop import train
+from tierrank.training.loop import FabricLearner, train
+from tierrank.training.perceptron import load_weights
 from tierrank.training.progress import only_whole_steps
 from tierrank.training.settings import (
     Accelerator,
@@ -29,7 +31,9 @@ from tierrank.training.settings import (
     check_count,
     seed_from,
 )
-from tierrank.training.weights import load_weights
+
+NUMBERS_AT_ONCE = 1 << 22
+"""Numbers of the widest layer of a block: 16 MB. Attention takes a longer list whole."""
 
 
 class NeuralRanker(Ranker):
@@ -182,11 +186,11 @@ class NeuralRanker(Ranker):
         )
         evaluate = None
         if valid is not None:
-            valid_X, lists_of_valid = as_float32(valid.X), list_by_list(valid.tiers)
-            metric = self._metric_on(valid)
+            valid_X, metric = as_float32(valid.X), self._metric_on(valid)
+            by_list, lengths = valid.tiers.rows(slice(None)).numpy(), valid.tiers.lengths.numpy()
 
             def evaluate() -> float:
-                return metric(score_rows(scorer, valid_X, *lists_of_valid, fabric.device))
+                return metric(score_rows(scorer, valid_X, by_list, lengths, fabric.device))
 
         end = train(
             learner,
@@ -220,7 +224,7 @@ class NeuralRanker(Ranker):
             attention_heads=self.attention_heads,
         )
 
-    def _scores(self, X: Any, queries: Array) -> Array:
+    def _scores(self, X: Any, queries: AnyArray) -> AnyArray:
         rows, lengths = np.arange(X.shape[0]), None
         if self.scorer_.scores_lists:
             lists, _ = group_rows(queries, X.shape[0])
@@ -250,3 +254,93 @@ class NeuralRanker(Ranker):
         load_weights(scorer, tensors)
         self.scorer_ = scorer.eval()
         self.objective_state_ = learned
+
+
+def score_rows(
+    scorer: Scorer, X: Any, rows: AnyArray, lengths: AnyArray | None, device: torch.device
+) -> AnyArray:
+    """[rows] scores, float32, a block at a time.
+
+    Parameters
+    ----------
+    X
+        [rows, features] from `as_float32`
+    rows, lengths
+        all rows, list by list, and how many each list has; without attention, in any order and None
+    """
+    most = max(1, NUMBERS_AT_ONCE // scorer.width)
+    ends = np.cumsum(lengths) if lengths is not None and scorer.scores_lists else None
+    scores = np.empty(len(rows), dtype=np.float32)
+    with torch.no_grad():
+        for begin, end in _blocks(len(rows), ends, most):
+            chosen = rows[begin:end]
+            own = None
+            if ends is not None and lengths is not None:
+                own = lengths[
+                    np.searchsorted(ends, begin, "right") : np.searchsorted(ends, end) + 1
+                ]
+            block = dense_rows(X, torch.from_numpy(chosen)).to(device)
+            scores[chosen] = scorer(block, own).cpu().numpy()
+    return scores
+
+
+def _blocks(rows: int, ends: AnyArray | None, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of at most so many rows, or of one list that is longer, which end where lists end."""
+    begin = 0
+    while begin < rows:
+        end = min(begin + most, rows)
+        if ends is not None:
+            fits = int(np.searchsorted(ends, end, "right"))
+            end = int(ends[fits - 1]) if fits and ends[fits - 1] > begin else int(ends[fits])
+        yield begin, end
+        begin = end
+
+
+class ListLoss(nn.Module):
+    """A scorer and an objective as one module, which gives the loss of a batch of lists."""
+
+    def __init__(self, scorer: Scorer, objective: Objective) -> None:
+        super().__init__()
+        self.scorer, self.objective = scorer, objective
+        draws = objective.options.get("generator")
+        self.draws = None if draws is None else operator.index(draws)
+
+    def forward(self, X: Tensor, batch: ListBatch) -> Tensor:
+        """Sum of the losses times `batch.weights`; NaN if scores are not finite."""
+        scores: Tensor = self.scorer(X, batch.lengths)
+        if self.draws is not None:  # anew in each step, and the same when the step is repeated
+            seed = np.random.SeedSequence([self.draws, torch.initial_seed()]).generate_state(1)
+            generator = torch.Generator(X.device).manual_seed(int(seed[0]))
+            self.objective.options["generator"] = generator
+        with torch.autocast(X.device.type, enabled=False):
+            scores = scores.float()
+            total = scores.sum()
+            if not torch.isfinite(total):
+                return total * torch.nan
+            losses: Tensor = self.objective(scores, batch.tiers)
+            return losses @ batch.weights
+
+
+def lists_that_teach(rows: TrainingRows, objective: Objective) -> AnyArray:
+    """Numbers of the lists whose loss depends on the scores; there is at least one."""
+    teach = rows.tiers.lengths.numpy() > 1
+    if _ignores_one_tier(objective):
+        teach &= rows.tiers.n_tiers.numpy() > 1
+    if rows.weights is not None:
+        teach &= rows.weights > 0
+    if not teach.any():
+        raise ValueError(
+            "there is nothing to learn: every list that weighs more than 0 has one label or row "
+            "only. Are y, qid and weights right?"
+        )
+    return np.flatnonzero(teach)
+
+
+def _ignores_one_tier(objective: Objective) -> bool:
+    """Whether a list of one tier has loss 0 whatever the scores: asked by an example."""
+    scores = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    loss = objective(scores, Tiers.from_labels([1, 1, 1])).sum()
+    if float(loss.detach()) != 0:
+        return False
+    (gradient,) = torch.autograd.grad(loss, scores, allow_unused=True)
+    return gradient is None or not bool(gradient.any())

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tierrank.ranking.standings import Standing, best_mean
+from tierrank.ranking.comparison import Standing, best_mean
 from tierrank.report.content import ItemRow
 from tierrank.report.numbers import axis_of
 from tierrank.storage import replace_file

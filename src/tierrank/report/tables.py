@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from tierrank.ranking.standings import Standing, best_mean
+from tierrank.ranking.comparison import Standing, best_mean
 from tierrank.report.content import AggregationPage, ItemRow
 from tierrank.report.numbers import decimals_of, percent
 from tierrank.training import History

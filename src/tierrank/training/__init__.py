@@ -1,7 +1,5 @@
 """What fitting needs whatever the model: checkpoints, progress, interruption, optimisers."""
 
-from tierrank.training.checkpoint import Checkpoint
-from tierrank.training.interruption import Interruption
-from tierrank.training.progress import History, Progress, Watch
+from tierrank.training.progress import Checkpoint, History, Interruption, Progress, Watch
 
 __all__ = ["Checkpoint", "History", "Interruption", "Progress", "Watch"]

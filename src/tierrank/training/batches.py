@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank._types import AnyArray
 from tierrank.tiers import Tiers
 from tierrank.tiers.layout import Layout
-
-Array = np.ndarray[Any, Any]
 
 
 class Share(NamedTuple):
@@ -37,7 +36,7 @@ class ListBatch:
         loss
     """
 
-    def __init__(self, tiers: Tiers, lengths: Array, weights: Tensor) -> None:
+    def __init__(self, tiers: Tiers, lengths: AnyArray, weights: Tensor) -> None:
         self.tiers = tiers
         self.lengths = lengths
         self.weights = weights
@@ -69,10 +68,10 @@ class ListBatches:
         self,
         X: Any,
         tiers: Tiers,
-        weights: Array | None,
+        weights: AnyArray | None,
         *,
         size: int,
-        lists: Array,
+        lists: AnyArray,
         seed: int,
     ) -> None:
         self.X, self.tiers, self.size, self.lists, self.seed = X, tiers, size, lists, seed

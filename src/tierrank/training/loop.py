@@ -1,39 +1,59 @@
 """The course of a training: epochs, early stopping, checkpoints, Ctrl-C and resuming.
 
-It knows nothing of ranking, nor how a step is taken: that is the learner's affair. `Batches` says
+`train` knows nothing of ranking, nor how a step is taken: that is the learner's affair, for
+instance of `FabricLearner`, which is autograd and AdamW in one or many processes. `Batches` says
 where batches come from. Whatever is random in a step depends on (seed, epoch, step, process) and on
 nothing that came before, so a state holds no generators, and it may be kept between any two steps.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from tierrank.storage import Arrays
 from tierrank.training.batches import Share
-from tierrank.training.checkpoint import Checkpoint
 from tierrank.training.devices import own_randomness, seed_generators
-from tierrank.training.interruption import Interruption
-from tierrank.training.learner import Diverged, Learner
-from tierrank.training.optimiser_state import Weights, as_arrays, from_arrays
-from tierrank.training.progress import History, Progress, Watch
-from tierrank.training.settings import Course
+from tierrank.training.optimiser_state import (
+    Weights,
+    as_arrays,
+    from_arrays,
+    optimiser_arrays,
+    restore_optimiser,
+    weights_of,
+)
+from tierrank.training.progress import Checkpoint, History, Interruption, Progress, Watch
+from tierrank.training.settings import AdamWSettings, Course
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 LOOK_EVERY = 1.0  # seconds between what a watch is told on the way through an epoch
 
 Saved = tuple[dict[str, Any], Arrays]
 Evaluate = Callable[[], float]
+T = TypeVar("T")
 
 
 class WentAstray(ValueError):
     """A training whose loss or weights are not finite any more."""
+
+
+class Diverged(ValueError):
+    """A loss that is not finite; the weights are still those before the step."""
+
+    def __init__(self, loss: float) -> None:
+        super().__init__(f"the loss is {loss}")
 
 
 class Batches(Protocol):
@@ -50,6 +70,73 @@ class Batches(Protocol):
 
     def part(self, step: int) -> float:
         """Which part of the mean training loss this batch stands for."""
+
+
+class Learner(Protocol):
+    """A model and how it takes a step; `FabricLearner` is one.
+
+    It is in training mode unless the loop says otherwise. Whatever it draws, it draws from torch's
+    global generators, which the loop seeds before each step; so a step comes out the same whenever
+    it is taken from the same weights and memory.
+    """
+
+    @property
+    def share(self) -> Share:
+        """Which part of every batch this process takes."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where batches are to be."""
+
+    @property
+    def first(self) -> bool:
+        """Whether this process is the one that speaks, saves and evaluates."""
+
+    @property
+    def advice(self) -> str:
+        """A sentence on what to try when training goes astray."""
+
+    def learn(self, batch: tuple[Any, ...], stop: bool) -> tuple[float, bool]:
+        """Take one step.
+
+        Parameters
+        ----------
+        batch
+            what `Batches.load` gave
+        stop
+            whether this process was asked to stop
+
+        Returns
+        -------
+        tuple
+            the batch's loss over all processes, and whether any of them was asked to stop
+
+        Raises
+        ------
+        Diverged
+            if the loss is not finite, in all processes and before any weight changes
+        """
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        """Evaluation mode, without gradients, until the context ends."""
+
+    def agree(self, value: T) -> T:
+        """The first process's value."""
+
+    def finite(self) -> bool:
+        """Whether all weights are finite."""
+
+    def weights(self) -> Weights:
+        """Copies of all weights, on the CPU."""
+
+    def load_weights(self, weights: Weights) -> None:
+        """Take on what `weights` gave."""
+
+    def memory(self) -> Arrays:
+        """What the optimiser remembers, under names that begin with ``optimiser.``; no copies."""
+
+    def restore_memory(self, arrays: Arrays) -> None:
+        """Take on what `memory` gave, among arrays of other names."""
 
 
 @dataclass
@@ -244,3 +331,92 @@ class _Loop:
         if not self.at.finished:
             arrays |= self.learner.memory()
         self.checkpoint.save(self.at.to_json(), arrays)
+
+
+class FabricLearner:
+    """Trains a module in place; a `Learner`.
+
+    Parameters
+    ----------
+    fabric
+        from `fabric_for`
+    module
+        called with what `Batches.load` gives; returns the loss of its share, a scalar. It goes to
+        Fabric's device, and comes back by `finish`.
+    settings
+        of AdamW
+    """
+
+    def __init__(self, fabric: Fabric, module: nn.Module, settings: AdamWSettings) -> None:
+        self.fabric, self.module, self.settings = fabric, module, settings
+        self.share = Share(fabric.global_rank, fabric.world_size)
+        self.device = fabric.device
+        self.first = fabric.is_global_zero
+        rate, decay = settings.learning_rate, settings.weight_decay
+        self.advice = f"Try a smaller learning rate (it is {rate:g}), or scale the features."
+        groups: list[dict[str, Any]] = [
+            {"params": [each for each in module.parameters() if each.dim() > 1]},
+            {
+                "params": [each for each in module.parameters() if each.dim() <= 1],
+                "weight_decay": 0,
+            },
+        ]
+        optimiser = torch.optim.AdamW(groups, lr=rate, weight_decay=decay, fused=True)
+        self._wrapped, self._optimiser = fabric.setup(module, optimiser)
+        module.train()
+
+    def learn(self, batch: tuple[Any, ...], stop: bool) -> tuple[float, bool]:
+        """Take one step; give the loss, and whether any process was asked to stop."""
+        loss: Tensor = self._wrapped(*batch)
+        told = [float(loss.detach()), float(stop)]
+        if self.share.processes > 1:
+            mine = torch.tensor(told, dtype=torch.float64, device=self.device)
+            together = cast(Tensor, self.fabric.all_reduce(mine, reduce_op="sum"))
+            told = together.tolist()
+        if not math.isfinite(told[0]):
+            raise Diverged(told[0])
+        self._optimiser.zero_grad()
+        # Processes' gradients are averaged, but their losses add up.
+        self.fabric.backward(loss * self.share.processes)
+        if self.settings.clip is not None:
+            self.fabric.clip_gradients(self._wrapped, self._optimiser, max_norm=self.settings.clip)
+        self._optimiser.step()
+        return told[0], told[1] > 0
+
+    @contextlib.contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode, without gradients, until the context ends."""
+        self.module.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.module.train()
+
+    def agree(self, value: T) -> T:
+        """The first process's value."""
+        return self.fabric.broadcast(value)
+
+    def finite(self) -> bool:
+        """Whether all weights are finite."""
+        return all(bool(torch.isfinite(each).all()) for each in self.module.state_dict().values())
+
+    def weights(self) -> Weights:
+        """Copies of all weights, on the CPU."""
+        return weights_of(self.module)
+
+    def load_weights(self, weights: Weights) -> None:
+        """Take on what `weights` gave."""
+        self.module.load_state_dict(weights)
+
+    def memory(self) -> Arrays:
+        """What AdamW remembers of each parameter."""
+        return optimiser_arrays(self._optimiser)
+
+    def restore_memory(self, arrays: Arrays) -> None:
+        """Take on what `memory` gave."""
+        restore_optimiser(self._optimiser, arrays)
+
+    def finish(self) -> None:
+        """Leave the module on the CPU, in evaluation mode."""
+        self.module.cpu().eval()

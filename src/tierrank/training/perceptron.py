@@ -1,4 +1,4 @@
-"""A perceptron of any depth: one score a row."""
+"""A perceptron of any depth, one score a row, and weights that were saved."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
+from tierrank.storage import Arrays
 from tierrank.training.settings import check_count
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -75,3 +77,28 @@ def check_perceptron(
         raise ValueError(f'normalisation is "layer", "batch" or None, not {normalisation!r}')
     if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
         raise ValueError(f"dropout is a number from 0 to below 1, not {dropout!r}")
+
+
+def load_weights(network: nn.Module, arrays: Arrays) -> None:
+    """Give a network (which may be on torch's meta device) the weights of a saved one.
+
+    Nothing is allocated before names, shapes and types are found to fit.
+    """
+    expected = network.state_dict()
+    if set(arrays) != set(expected):
+        other = sorted(set(arrays) ^ set(expected))
+        raise ValueError(f"the weights are not those of this network: {', '.join(other[:3])}")
+    for name, wanted in expected.items():
+        array = arrays[name]
+        whole = np.int64 if wanted.dtype == torch.int64 else np.float32
+        if array.shape != tuple(wanted.shape) or array.dtype != whole:
+            raise ValueError(
+                f"{name} is {array.dtype} of shape {list(array.shape)}, but the network needs "
+                f"{np.dtype(whole)} of shape {list(wanted.shape)}"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+        if name.endswith("running_var") and (array < 0).any():
+            raise ValueError(f"{name} has negative variances")
+    weights = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+    network.load_state_dict(weights, assign=True)

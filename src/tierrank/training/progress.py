@@ -1,10 +1,25 @@
-"""What a fit says of itself while it runs, and what is kept of it."""
+"""What happens between two steps of a fit: the curve, those who watch, checkpoints, Ctrl-C."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any
+
+import numpy as np
+
+from tierrank import storage
+from tierrank._types import AnyArray
+from tierrank.storage import Arrays
+
+SAVINGS_BETWEEN = 10  # so keeping states takes a tenth of a fit's time, at most about
 
 
 @dataclass(frozen=True)
@@ -105,3 +120,227 @@ class History:
     def from_json(cls, saved: dict[str, Any]) -> History:
         """From what `to_json` gave."""
         return cls(**saved)
+
+
+class Interruption:
+    """Turns the first Ctrl-C into a flag, so that a step is never cut in two; the second one cuts.
+
+        with Interruption() as interruption:
+            for step in steps:
+                ...
+                if interruption.asked:
+                    keep the state
+                    raise KeyboardInterrupt
+
+    Off the main thread, where Python gives nobody a signal, the flag stays down.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+class Checkpoint:
+    """A folder that keeps the state of a fit.
+
+    Parameters
+    ----------
+    folder
+        where to keep it; None: nowhere, and all methods do nothing
+    identity
+        what the fit is of: settings and data, JSON-able. A state of another fit is refused.
+    every
+        seconds between two states that are kept; if keeping one takes long, ten times as long as
+        that. 0: keep all, whatever it takes.
+    """
+
+    def __init__(
+        self, folder: Path | str | None, identity: Mapping[str, Any], *, every: float = 20.0
+    ) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self.identity = json.loads(json.dumps(identity))
+        self.every = every
+        self._wait = every
+        self._last = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Any], Arrays] | None:
+        """The state that was kept, or None if there is none."""
+        if self.folder is None or not storage.exists(self.folder, "checkpoint"):
+            return None
+        content, tensors = storage.read(self.folder, "checkpoint")
+        if not isinstance(content, dict) or not isinstance(content.get("identity"), dict):
+            raise storage.StorageError(
+                f"{self.folder}: holds no state of a fit. Remove it, and begin anew."
+            )
+        if content["identity"] != self.identity:
+            other = ", ".join(_differing(content["identity"], self.identity))
+            raise storage.StorageError(
+                f"{self.folder}: holds a checkpoint of another fit (what differs: {other}). "
+                "Continue with what it was begun with, or remove the folder."
+            )
+        return content["state"], tensors
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to keep the state."""
+        return self.folder is not None and time.monotonic() - self._last >= self._wait
+
+    def save(self, state: Mapping[str, Any], tensors: Arrays) -> None:
+        """Keep a state in place of the last one."""
+        if self.folder is not None:
+            content = {"identity": self.identity, "state": state}
+            begun = time.monotonic()
+            storage.write(self.folder, "checkpoint", content, tensors)
+            self._last = time.monotonic()
+            if self.every > 0:
+                self._wait = max(self.every, SAVINGS_BETWEEN * (self._last - begun))
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Names of what two fits do not share; of settings, which."""
+    found = []
+    for key in sorted({*one, *other}):
+        old, new = one.get(key), other.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += _differing(old, new)
+        elif old != new:
+            found.append(key)
+    return found
+
+
+def digest(*arrays: Any) -> str:
+    """A digest of what arrays hold: dense, sparse, or None."""
+    total = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        if array is None:
+            total.update(b"none")
+            continue
+        sparse = hasattr(array, "indptr")
+        parts = (array.data, array.indices, array.indptr) if sparse else (array,)
+        for part in parts:
+            flat = np.ascontiguousarray(part)
+            total.update(f"{flat.dtype.str}{flat.shape}".encode())
+            named = flat.dtype.kind in "OUS"
+            total.update(repr(flat.tolist()).encode() if named else flat.data)
+    return total.hexdigest()
+
+
+class Tracker:
+    """Follows a fit of one vector, its point.
+
+    Parameters
+    ----------
+    history
+        the curve so far
+    start
+        [parameters] the point after it
+    total
+        how many steps there are at most
+    measure
+        gives the validation metric of a point; None without validation data
+    measure_every
+        how many steps lie between two measurements
+    patience
+        steps without a better metric after which the fit ends, and the best point is kept; None
+        keeps the last one
+    watch
+        called after each step
+    checkpoint, interruption
+        of the fit
+    seed
+        goes into the checkpoint
+    arrays
+        gives what else goes into the checkpoint
+
+    Attributes
+    ----------
+    known
+        the curve of a fit that is being replayed: its steps are not measured or shown again
+    """
+
+    def __init__(
+        self,
+        history: History,
+        start: AnyArray,
+        *,
+        total: int,
+        measure: Callable[[AnyArray], float] | None,
+        measure_every: int,
+        patience: int | None,
+        watch: Watch | None,
+        checkpoint: Checkpoint,
+        interruption: Interruption,
+        seed: int,
+    ) -> None:
+        self.history = history
+        self.known = History(history.unit, history.metric_name)
+        self.point = self.best = start
+        self.arrays: Callable[[], Arrays] = dict
+        self._total = total
+        self._measure, self._every, self._patience = measure, measure_every, patience
+        self._watch, self._seed = watch, seed
+        self._checkpoint, self._interruption = checkpoint, interruption
+
+    @property
+    def kept(self) -> AnyArray:
+        """The point that is the result, as far as one knows."""
+        by_metric = self._patience is not None and self.history.best_step is not None
+        return self.best if by_metric else self.point
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether the metric has not improved for too long."""
+        waited = self.history.since_best() if self.history.steps else 0
+        return self._patience is not None and waited >= self._patience
+
+    def step(self, point: AnyArray, loss: float) -> bool:
+        """Note a step; say whether patience ends the fit."""
+        self.point = point
+        number = (self.history.steps[-1] if self.history.steps else 0) + 1
+        replayed = number <= len(self.known.steps)
+        metric = self.known.metric[number - 1] if replayed else self._measured(number, point)
+        if self.history.add(number, loss, metric):
+            self.best = point
+        if not replayed:
+            if self._watch is not None:
+                self._watch(self.history.progress(self._total))
+            self.pause()
+        return self.out_of_patience
+
+    def pause(self) -> None:
+        """Keep the state if it is time to; after a Ctrl-C, keep it and stop. Ends any replay."""
+        self.known = History(self.history.unit, self.history.metric_name)
+        if self._interruption.asked:
+            self.save()
+            raise KeyboardInterrupt
+        if self._checkpoint.due:
+            self.save()
+
+    def save(self, *, finished: bool = False) -> None:
+        """Keep the state."""
+        state = {"seed": self._seed, "history": self.history.to_json(), "finished": finished}
+        self._checkpoint.save(state, self.arrays())
+
+    def _measured(self, number: int, point: AnyArray) -> float | None:
+        if self._measure is None or (number % self._every and number != self._total):
+            return None
+        return self._measure(point)

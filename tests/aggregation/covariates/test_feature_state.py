@@ -5,14 +5,8 @@ import pytest
 
 import tierrank as tr
 from featured_lists import featured_lists
-from tierrank import saving
 from tierrank.aggregation.covariates import FeatureAggregator
 from tierrank.storage import StorageError
-
-
-@pytest.fixture(autouse=True)
-def known_to_saving(monkeypatch):
-    monkeypatch.setitem(saving.SAVABLE, "FeatureAggregator", "tierrank.aggregation.covariates")
 
 
 @pytest.fixture(params=["linear", "neural"])

@@ -13,8 +13,7 @@ from tierrank.aggregation.state import checked_facts
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training import History
-from tierrank.training.perceptron import perceptron
-from tierrank.training.weights import load_weights
+from tierrank.training.perceptron import load_weights, perceptron
 
 if TYPE_CHECKING:
     from tierrank.aggregation.covariates.estimator import FeatureAggregator

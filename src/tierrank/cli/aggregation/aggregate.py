@@ -274,7 +274,7 @@ def _write(
 ) -> None:
     from tierrank.report.aggregation import page_html
     from tierrank.report.tables import worth_csv, worth_json
-    from tierrank.saving import save
+    from tierrank.storage import save
 
     if places.model is not None:
         said("The model", save(fitted, places.model))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tierrank.data import MultiLabelData
-    from tierrank.ranking.standings import Standing
+    from tierrank.ranking.comparison import Standing
 
     Array = np.ndarray[Any, Any]
 
@@ -176,7 +176,7 @@ def _standings(
 
     from tierrank.cli.extreme.inputs import widened
     from tierrank.metrics import labels as label_metrics
-    from tierrank.ranking.standings import standings
+    from tierrank.ranking.comparison import standings
 
     measures = ["P", "nDCG"]
     n_labels = max(rows.n_labels, *(each.n_labels for each in first.values()))

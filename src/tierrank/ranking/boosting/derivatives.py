@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tierrank import _native
+from tierrank._types import AnyArray as Array
 from tierrank.losses.likelihood import _without_ties
 from tierrank.losses.objective import Objective
 from tierrank.losses.ordered_partition.given_size import SizedStages
@@ -22,7 +23,6 @@ from tierrank.losses.record import Hessian
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.tier_weights import upper_tier_weights
-from tierrank.ranking.inputs import Array
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import repeat
 

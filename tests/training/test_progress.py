@@ -10,8 +10,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from tierrank.storage import StorageError
-from tierrank.training import Checkpoint, History, Interruption, checkpoint
-from tierrank.training.checkpoint import digest
+from tierrank.training import Checkpoint, History, Interruption, progress
+from tierrank.training.progress import digest
 
 
 def test_a_state_comes_back(tmp_path):
@@ -52,8 +52,8 @@ def clock(monkeypatch):
     def pass_time(seconds):
         now["is"] += seconds
 
-    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now["is"])
-    monkeypatch.setattr(checkpoint.storage, "write", lambda *_: pass_time(4.0))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now["is"])
+    monkeypatch.setattr(progress.storage, "write", lambda *_: pass_time(4.0))
     return pass_time
 
 

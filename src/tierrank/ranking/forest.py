@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tierrank._native import forest_scores, sparse_forest_scores
-from tierrank.ranking.inputs import Array
+from tierrank._types import AnyArray
 from tierrank.storage import Arrays
 
 # what is missing at a node
@@ -54,14 +54,14 @@ class Forest:
     """
 
     n_features: int
-    tree_offsets: Array
-    feature: Array
-    threshold: Array
-    left: Array
-    missing: Array
-    default_left: Array
-    value: Array
-    gain: Array
+    tree_offsets: AnyArray
+    feature: AnyArray
+    threshold: AnyArray
+    left: AnyArray
+    missing: AnyArray
+    default_left: AnyArray
+    value: AnyArray
+    gain: AnyArray
 
     KINDS: ClassVar[dict[str, Any]] = {
         "tree_offsets": np.int64,
@@ -128,11 +128,11 @@ class Forest:
         return Forest(self.n_features, **arrays)
 
     @property
-    def is_leaf(self) -> Array:
+    def is_leaf(self) -> AnyArray:
         """[nodes]"""
         return np.asarray(self.left == 0)
 
-    def importances(self) -> Array:
+    def importances(self) -> AnyArray:
         """[features] the share of each feature in all gain; all 0 if there was none."""
         inner = ~self.is_leaf
         total = np.bincount(
@@ -142,7 +142,7 @@ class Forest:
         )
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> AnyArray:
         """[rows] sums over the trees, in float64; X is dense or a CSR matrix.
 
         What a CSR matrix does not store is 0.
@@ -207,7 +207,7 @@ def _check(forest: Forest) -> None:
         raise ValueError("the forest has a leaf or a gain that is not finite")
 
 
-def tree_arrays(left: Array, right: Array, value: Array, **inner: Array) -> Arrays:
+def tree_arrays(left: AnyArray, right: AnyArray, value: AnyArray, **inner: AnyArray) -> Arrays:
     """One tree as `Forest.concatenate` takes it: numbered level by level, children side by side.
 
     Parameters
