@@ -186,10 +186,11 @@ class BoostedRanker(Ranker):
             )
 
     def _grower(self, X: Any, valid_X: Any, settings: TreeSettings) -> Grower:
-        growers = {"lightgbm": LightGBMTrees, "xgboost": XGBoostTrees}
-        if self.library not in growers:
-            raise ValueError(f'library is "lightgbm" or "xgboost", not {self.library!r}')
-        return growers[self.library](X, valid_X, settings)
+        if self.library == "lightgbm":
+            return LightGBMTrees(X, valid_X, settings)
+        if self.library == "xgboost":
+            return XGBoostTrees(X, valid_X, settings)
+        raise ValueError(f'library is "lightgbm" or "xgboost", not {self.library!r}')
 
     def _settings(self) -> TreeSettings:
         given = {field.name: getattr(self, field.name) for field in fields(TreeSettings)}
