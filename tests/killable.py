@@ -11,7 +11,7 @@ import sys
 _IMPORTED = (
     "tierrank.cli",
     "tierrank.cli.inputs",
-    "tierrank.cli.model_folder",
+    "tierrank.cli.training",
     "tierrank.cli.progress",
     "tierrank.ranking.linear",
     "tierrank.ranking.neural",

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
+from tierrank.errors import Argument, ArgumentError
+
 METRICS = (
     "ndcg", "dcg", "err", "map", "mrr", "precision", "recall", "sharp-ndcg",
     "pairwise-disagreement", "tau-b",
@@ -94,7 +96,7 @@ def prior_name(spelled: Any) -> tuple[str, float | None]:
     kind, colon, number = str(spelled).partition(":")
     if kind not in PRIORS:
         raise ValueError(
-            f"there is no prior {spelled!r}: it is None, one of {', '.join(PRIORS)}, or one of "
+            f"there is no prior {spelled!r}: it is none, one of {', '.join(PRIORS)}, or one of "
             "them with its size, as in gaussian:2 (standard deviation of log-worths) or "
             "pseudo-item:0.5 (wins and losses)"
         )
@@ -109,37 +111,43 @@ def prior_name(spelled: Any) -> tuple[str, float | None]:
 def check_solver(solver: Any) -> None:
     """Refuse what is no solver of an aggregator."""
     if solver not in SOLVERS:
-        raise ValueError(f"solver is one of {', '.join(SOLVERS)}, not {solver!r}")
+        raise ArgumentError(Argument("solver"), f" is one of {', '.join(SOLVERS)}, not {solver!r}")
 
 
 def check_uncertainty(uncertainty: Any) -> None:
     """Refuse what is no kind of standard errors of an aggregator."""
     if uncertainty not in ("information", "sandwich"):
-        raise ValueError(f'uncertainty is "information" or "sandwich", not {uncertainty!r}')
+        raise ArgumentError(
+            Argument("uncertainty"), f' is "information" or "sandwich", not {uncertainty!r}'
+        )
 
 
 def check_games_ties(ties: Any) -> None:
     """Refuse what can't be done with the ties of games."""
     if ties not in (None, "refuse", "half", "drop"):
-        raise ValueError(f'ties is "refuse", "half", "drop" or None, not {ties!r}')
+        raise ArgumentError(Argument("ties"), f' is "refuse", "half", "drop" or None, not {ties!r}')
 
 
 def check_sampler(sampler: Any) -> None:
     """Refuse what is no way to draw labels."""
     if sampler not in SAMPLERS:
-        raise ValueError(f"sampler is one of {', '.join(SAMPLERS)}, not {sampler!r}")
+        raise ArgumentError(
+            Argument("sampler"), f" is one of {', '.join(SAMPLERS)}, not {sampler!r}"
+        )
 
 
 def check_ranking_format(format: Any) -> None:
     """Refuse what is no format of rankings."""
     if format not in RANKING_FORMATS:
-        raise ValueError(f"format is one of {', '.join(RANKING_FORMATS)}, not {format!r}.")
+        raise ArgumentError(
+            Argument("format"), f" is one of {', '.join(RANKING_FORMATS)}, not {format!r}."
+        )
 
 
 def check_table_kind(kind: Any) -> None:
     """Refuse what is no kind of table; None leaves it open."""
     if kind is not None and kind not in TABLE_KINDS:
-        raise ValueError(f"kind is one of {', '.join(TABLE_KINDS)}, not {kind!r}.")
+        raise ArgumentError(Argument("kind"), f" is one of {', '.join(TABLE_KINDS)}, not {kind!r}.")
 
 
 def _cutoff(cutoff: str, name: str, example: str) -> int:

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from tierrank.cli.aggregation.wording import spelled
+from tierrank.cli.wording import spelled
 from tierrank.data import files
 
 

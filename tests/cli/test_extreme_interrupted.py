@@ -10,7 +10,7 @@ import pytest
 import tierrank as tr
 from extreme_files import label_sets, write_parts
 from killable import processes, run_command
-from tierrank.cli.extreme.progress import TrainingDisplay
+from tierrank.cli.progress import TrainingDisplay
 from tierrank.training import loop
 
 SETTINGS = [

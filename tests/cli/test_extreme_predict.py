@@ -9,7 +9,7 @@ import scipy.sparse
 
 import tierrank as tr
 from extreme_files import fitted, label_sets, write_parts
-from tierrank.cli.extreme import predictions
+from tierrank.cli.extreme import predict as predictions
 from tierrank.data import read_xc_features, write_xc
 
 
@@ -184,7 +184,7 @@ def test_models_that_rank_labels_are_sent_to_these_commands(run, files, fold, co
 
 
 def test_a_bar_does_not_catch_what_goes_to_standard_output(shown_on_terminal):
-    from tierrank.cli.extreme.progress import RowsDisplay
+    from tierrank.cli.progress import RowsDisplay
 
     before = sys.stdout
     with RowsDisplay("predicting", 1000) as display:
@@ -200,7 +200,7 @@ def shown_on_terminal(monkeypatch):
 
     from rich.console import Console
 
-    from tierrank.cli.extreme import progress
+    from tierrank.cli import progress
 
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
     monkeypatch.setattr(progress, "stderr", lambda: console)

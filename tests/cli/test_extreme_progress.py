@@ -6,10 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from tierrank.cli import progress as of_fits
-from tierrank.cli.extreme import progress
-from tierrank.cli.extreme.memory import size
-from tierrank.cli.extreme.progress import RowsDisplay, TrainingDisplay, about, amount
+from tierrank.cli import progress
+from tierrank.cli.progress import RowsDisplay, TrainingDisplay, about, amount, size
 from tierrank.training import Progress
 
 
@@ -19,8 +17,7 @@ def shown(monkeypatch):
 
     def shown(width=None):
         console = Console(file=io.StringIO(), width=width or 300, force_terminal=width is not None)
-        for module in (progress, of_fits):
-            monkeypatch.setattr(module, "stderr", lambda: console)
+        monkeypatch.setattr(progress, "stderr", lambda: console)
         return console.file
 
     return shown

@@ -10,7 +10,8 @@ import pytest
 
 import tierrank as tr
 from extreme_files import SETTINGS, fitted, label_sets, write_parts
-from tierrank.cli.extreme import memory, summary
+from tierrank.cli.extreme import train as command
+from tierrank.cli.progress import in_use
 from tierrank.data import write_xc
 
 DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -212,28 +213,28 @@ def test_memory_is_that_of_the_networks_and_of_what_adam_remembers(
     optimiser = RowOptimiser(parameters, name=ranker.optimiser, learning_rate=1.0)
     remembered = sum(each.nbytes for part in optimiser.moments.values() for each in part.values())
     assert remembered == moments * weights
-    found = list(memory.needs(ranker, 11, 13, learning_rates=rates, judged=judged).values())
+    found = list(command.needs(ranker, 11, 13, learning_rates=rates, judged=judged).values())
     expected = [weights, remembered, best * weights, earlier * weights]
     assert found[:-1] == [each for each in expected if each]
     assert found[-1] == weights  # a checkpoint is written from a copy
 
 
 def test_too_little_memory_is_said_beforehand(train, files, monkeypatch):
-    monkeypatch.setattr(summary, "available", lambda: 5000)
+    monkeypatch.setattr(command, "available", lambda: 5000)
     ran = train(files / "train.txt", *QUICK)
     assert ran.code == 0
     assert "that is more than the 5 kB that are free" in ran.text
-    monkeypatch.setattr(summary, "available", lambda: None)  # where the system does not say
+    monkeypatch.setattr(command, "available", lambda: None)  # where the system does not say
     ran = train(files / "train.txt", *QUICK, out="other")
     assert ran.code == 0
     assert "free" not in ran.text
 
 
 def test_memory_in_use_grows_with_what_is_held():
-    before = memory.in_use()
+    before = in_use()
     held = np.ones(20_000_000)  # 160 MB: too large for room that was given back before
-    assert memory.in_use() - before > 0.9 * held.nbytes
-    assert memory.available() > held.nbytes
+    assert in_use() - before > 0.9 * held.nbytes
+    assert command.available() > held.nbytes
 
 
 @pytest.mark.parametrize(

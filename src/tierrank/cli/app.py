@@ -1,4 +1,4 @@
-"""The `tierrank` command itself; the commands below it register here."""
+"""The `tierrank` command itself, and `tierrank extreme`; the commands below register here."""
 
 from __future__ import annotations
 
@@ -9,29 +9,32 @@ import typer
 from typer.core import TyperGroup
 
 
-class InOrder(TyperGroup):
+class Lazily(TyperGroup):
     """Commands in the order in which people meet them, each loaded when it is asked for.
 
     Attributes
     ----------
-    order
-        the names of the commands
     homes
-        the module of each, where importing it registers the command with `app`
+        the module of each command, where importing it registers the command
     """
 
-    order: ClassVar[tuple[str, ...]] = (
-        "train", "predict", "evaluate", "compare", "export", "aggregate", "simulate", "extreme",
-        "objectives", "demo",
-    )  # fmt: skip
     homes: ClassVar[dict[str, str]] = {
-        name: f"tierrank.cli.{name}" for name in order
-    } | dict.fromkeys(("aggregate", "simulate"), "tierrank.cli.aggregation")
+        "train": "train",
+        "predict": "predict",
+        "evaluate": "evaluate",
+        "compare": "compare",
+        "export": "predict",
+        "aggregate": "aggregate",
+        "simulate": "demo",
+        "extreme": "app",
+        "objectives": "objectives",
+        "demo": "demo",
+    }
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands."""
         self._load(*self.homes)
-        return list(self.order)
+        return list(self.homes)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name; None if there is none, and then all are there to guess from."""
@@ -45,13 +48,24 @@ class InOrder(TyperGroup):
         """The options of the group itself."""
         return _as_flags(super().get_params(ctx))
 
+    def _registered(self) -> Any:
+        return typer.main.get_command(app)
+
     def _load(self, *names: str) -> None:
         lacking = [name for name in names if name not in self.commands]
         for name in lacking:
-            import_module(self.homes[name])
+            import_module(f"tierrank.cli.{self.homes[name]}")
         if lacking:
-            whole: Any = typer.main.get_command(app)
-            self.commands.update(whole.commands)
+            self.commands.update(self._registered().commands)
+
+
+class _LazilyExtreme(Lazily):
+    homes: ClassVar[dict[str, str]] = {
+        name: f"extreme.{name}" for name in ("train", "predict", "evaluate")
+    }
+
+    def _registered(self) -> Any:
+        return typer.main.get_command(extreme)
 
 
 def _as_flags(params: list[Any]) -> list[Any]:
@@ -65,13 +79,20 @@ def _as_flags(params: list[Any]) -> list[Any]:
 
 
 app = typer.Typer(
-    cls=InOrder,
+    cls=Lazily,
     rich_markup_mode="markdown",
     no_args_is_help=True,
     add_completion=False,
     help="Learning to rank from tiers: lists of items in ordered groups, by the exact "
     "Plackett-Luce likelihood.",
 )
+extreme = typer.Typer(
+    cls=_LazilyExtreme,
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    help="Ranking over huge label sets: rows with a few labels out of thousands to millions.",
+)
+app.add_typer(extreme, name="extreme")
 
 
 def _version(wanted: bool) -> None:
@@ -88,4 +109,9 @@ def _main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
+    pass
+
+
+@extreme.callback()
+def _extreme() -> None:
     pass

@@ -63,12 +63,8 @@ def compare(
                      help="Write comparison.csv, .json and .png there."),
     ] = None,
     raw_csv: options.RawCsv = False,
-    label: options.Label = "label",
-    query: options.Query = "qid",
-    drop: options.Drop = None,
-    missing: options.Missing = "keep",
-    separator: options.Separator = None,
-    zero_based: options.ZeroBased = False,
+    *,
+    how: options.Reading,
     seed: options.Seed = 0,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
@@ -82,7 +78,6 @@ def compare(
     kinds = model or [default_kind()]
     objectives, named = objective or ["pl-partition"], metric or ["ndcg@10"]
     check_names(kinds, objectives, features or (), named)
-    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
 
     from tierrank import metrics
 

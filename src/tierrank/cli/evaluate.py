@@ -16,7 +16,7 @@ from tierrank.cli.messages import explained, stdout
 from tierrank.names import metric_name
 
 if TYPE_CHECKING:
-    from tierrank.cli.inputs import Array
+    from tierrank._types import FloatArray
     from tierrank.data import RankingData
     from tierrank.metrics import Metric
 
@@ -46,8 +46,8 @@ def evaluate(
         typer.Option(show_default=", ".join(DEFAULT_METRICS),
                      help="What to measure, as in ndcg@10. Repeat for several."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV.")] = False,
+    as_json: options.AsJson = False,
+    as_csv: options.AsCsv = False,
     raw_csv: options.RawCsv = False,
     gain: Annotated[
         str | None,
@@ -64,17 +64,9 @@ def evaluate(
         typer.Option(rich_help_panel=_CONVENTIONS, show_default="0",
                      help="The value of a query with nothing relevant: a number, or skip."),
     ] = None,
-    fold: Annotated[
-        int | None,
-        typer.Option(min=1, rich_help_panel="Data", show_default=False,
-                     help="Which fold of a folder that has several."),
-    ] = None,
-    label: options.Label = "label",
-    query: options.Query = "qid",
-    drop: options.Drop = None,
-    missing: options.Missing = "keep",
-    separator: options.Separator = None,
-    zero_based: options.ZeroBased = False,
+    fold: options.Fold = None,
+    *,
+    how: options.Reading,
     seed: options.Seed = 0,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
@@ -87,15 +79,15 @@ def evaluate(
         raise typer.BadParameter("--json or --csv: give one of them")
     for name in metric or ():
         metric_name(name)  # before torch is loaded
-    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
 
+    from tierrank import metrics
     from tierrank.ranking.comparison import standings
     from tierrank.report.tables import standings_csv, standings_json, standings_table
 
     options.use_threads(threads)
     conventions = {"gain": gain, "ties": ties, "empty": _number_or_word(empty)}
     measures = _measures(metric or list(DEFAULT_METRICS), conventions, asked=bool(metric))
-    values: dict[str, dict[str, Array]] = {}
+    values: dict[str, dict[str, FloatArray]] = {}
     if data == options.STDIN and data in rankers:
         raise ValueError("standard input (-) is given twice: for scores and for the data.")
     with options.on_disk(data) as file:
@@ -105,9 +97,9 @@ def evaluate(
             if name in values:
                 raise ValueError(f"{name} is given twice.")
             rows, scores = _scored(ranker, source)
-            values[name] = {
-                each.name: each(scores, rows.y, qid=rows.qid, reduction="none") for each in measures
-            }
+            values[name] = metrics.evaluate(
+                scores, rows.y, measures, qid=rows.qid, reduction="none"
+            )
     found = standings(values, seed=seed)
     if as_json:
         chosen = {key: value for key, value in conventions.items() if value is not None}
@@ -148,9 +140,8 @@ class _Source:
         return self._read[names]
 
 
-def _scored(ranker: Path, source: _Source) -> tuple[RankingData, Array]:
-    from tierrank.cli.inputs import column_names, scores_of, with_columns
-    from tierrank.cli.model_folder import load_ranker
+def _scored(ranker: Path, source: _Source) -> tuple[RankingData, FloatArray]:
+    from tierrank.cli.inputs import column_names, load_ranker, scores_of, with_columns
 
     if ranker.is_dir():
         model = load_ranker(ranker)
@@ -162,7 +153,7 @@ def _scored(ranker: Path, source: _Source) -> tuple[RankingData, Array]:
         return rows, read_scores(file, len(rows))
 
 
-def read_scores(path: Path, rows: int) -> Array:
+def read_scores(path: Path, rows: int) -> FloatArray:
     """Read one score a line, or the score column of a CSV file; as many as there are rows."""
     import numpy as np
 

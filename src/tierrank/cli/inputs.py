@@ -1,4 +1,4 @@
-"""Data for commands: files and folders read, parts held out, columns fitted to a model."""
+"""Data and models for commands: files and folders read, columns fitted to a model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import tierrank
+from tierrank._types import AnyArray, FloatArray
 from tierrank.cli.options import Reading
 from tierrank.data import RankingData, read, read_folds
 from tierrank.data.letor import check_fewer, read_letor_files
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from tierrank.data.folds import Fold
     from tierrank.metrics import Metric
     from tierrank.ranking.base import Ranker
-
-Array = np.ndarray[Any, Any]
 
 DENSE_CELLS = 1 << 26  # of sparse rows that are filled up at once: half a GB
 
@@ -51,13 +51,18 @@ class Parts:
 
 
 def read_file(
-    path: Path, how: Reading, features: tuple[str, ...] | None = None, *, labelled: bool = True
+    path: Path,
+    how: Reading,
+    features: tuple[str, ...] | None = None,
+    *,
+    labelled: bool = True,
+    weighted: bool = True,
 ) -> RankingData:
     """Read a file; of a table the columns of these names, or all, and perhaps no labels."""
-    fill = None if how.weight else how.fill()  # a weight that is missing is not to be filled in
+    fill = _fill(how) if weighted else how.fill()
     options: dict[str, Any] = {"label": how.label if labelled else None, "query": how.query}
     if is_table(path):
-        dropped = how.drop if features is None else ()
+        dropped = _dropped(how, features)
         options |= {"features": features, "drop": dropped, "separator": how.separator}
     else:
         _refuse_columns(path, how)
@@ -74,7 +79,7 @@ def read_train_and_valid(train: Path, valid: Path | None, how: Reading) -> Parts
         rows, weights = _without_weights(read_file(train, how), how, train)
         if valid is None:
             return Parts(rows, weights=weights)
-        held_out = read_file(valid, replace(how, weight=None), rows.feature_names)
+        held_out = read_file(valid, how, rows.feature_names, weighted=False)
         return Parts(rows, held_out, weights=weights)
     _refuse_columns(train, how)
     fill = how.fill()
@@ -100,10 +105,10 @@ def folds_of(folder: Path, how: Reading, features: tuple[str, ...] | None = None
     """The folds in a folder."""
     if how.zero_based:
         raise ValueError("--zero-based is for a single file, not for a folder.")
-    fill = None if how.weight else how.fill()
+    fill = _fill(how)
     return read_folds(
         folder, label=how.label, query=how.query, features=features,
-        drop=how.drop if features is None else (),
+        drop=_dropped(how, features),
         missing="keep" if fill is None else fill, separator=how.separator,
     )  # fmt: skip
 
@@ -161,12 +166,32 @@ def _without_weights(
     return replace(data, X=X, feature_names=names), weights
 
 
+def _fill(how: Reading) -> float | None:
+    """What missing values become; but a weight that is missing is not to be filled in."""
+    return None if how.weight else how.fill()
+
+
+def _dropped(how: Reading, features: tuple[str, ...] | None) -> tuple[str, ...]:
+    return tuple(how.drop or ()) if features is None else ()
+
+
 def _refuse_columns(path: Path, how: Reading) -> None:
     """Refuse what is said of columns, where a file is LETOR."""
-    said = {"--drop": how.drop, "--separator": how.separator, "--weight-column": how.weight}
-    for option, value in said.items():
+    for option, value in how.columns().items():
         if value:
             raise ValueError(f"{path}: is no table, so it has no columns for {option}.")
+
+
+def load_ranker(folder: Path) -> Ranker:
+    """The model of a folder that ranks rows; refuses one that ranks labels."""
+    ranker = tierrank.load(folder)
+    if type(ranker).__name__ == "ExtremeRanker":
+        raise ValueError(
+            f"{folder}: is an ExtremeRanker, which ranks labels: use tierrank extreme predict or "
+            "tierrank extreme evaluate."
+        )
+    found: Ranker = ranker
+    return found
 
 
 def column_names(ranker: Ranker) -> tuple[str, ...]:
@@ -201,7 +226,7 @@ def with_columns(data: RankingData, columns: int, path: Path) -> RankingData:
     return replace(data, X=wider)
 
 
-def scores_of(ranker: Ranker, data: RankingData) -> Array:
+def scores_of(ranker: Ranker, data: RankingData) -> FloatArray:
     """[rows] scores; the columns are those of the model."""
     with warnings.catch_warnings():
         # The columns were found by name already, in `read_for_model`.
@@ -216,7 +241,7 @@ def scores_of(ranker: Ranker, data: RankingData) -> Array:
         return scores
 
 
-def _query_blocks(data: RankingData, most: int) -> Iterator[Array]:
+def _query_blocks(data: RankingData, most: int) -> Iterator[AnyArray]:
     """Row numbers, in blocks of whole queries and not many more than `most` rows."""
     query, keys = group_rows(data.qid, len(data))
     order = np.argsort(query, kind="stable")

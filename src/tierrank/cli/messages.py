@@ -1,47 +1,65 @@
-"""What the commands say besides results: notes and errors, on standard error."""
+"""What the commands say besides results, on standard error; and how a function becomes one."""
 
 from __future__ import annotations
 
 import errno
 import functools
+import inspect
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
 from tierrank.__main__ import INTERRUPTED as INTERRUPTED
+from tierrank.cli.wording import of_tables
+from tierrank.errors import Argument, ArgumentError, ArgumentWarning, Column
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 STDIN = Path("-")
 
-# What the readers of tables call arguments, as the commands have them.
-_SPELLED = {
-    r"\bseparator=('[^']+')": r"--separator \1",
-    r"\bdrop=\[('[^']*')\]": r"--drop \1",
-    r"\bname the column in drop\b": "leave the column out by --drop",
-    r"\(for (label|query|drop)\)": r"(for --\1)",
-    r", or pass a larger max_expansion= to the reader": "",
-}
+# Arguments of the library that have an option of another name, and those that name columns.
+_OPTIONS = {"objective": "--model", "tie_words": "--tie-word"}
+_COLUMNS = {"wins": "--first-wins and --second-wins", "ties": "--tied"}
+# What a terminal would obey, but for the line break.
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def explained(command: Callable[..., None]) -> Callable[..., None]:
-    """Show what a command refuses as one message, and warnings as notes; never a traceback."""
+    """Make a function a command: it says what it refuses in one message, never by a traceback.
+
+    Warnings become notes, and Ctrl-C ends it in peace. A parameter that is a dataclass is a group
+    of options: the command line has one for each field.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in signature.parameters.items()
+        if is_dataclass(parameter.annotation)
+    }
 
     @functools.wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
+    def run(**options: Any) -> None:
         with warnings.catch_warnings():
             warnings.showwarning = _as_note
             try:
                 _look_for_inputs(options)
-                command(*arguments, **options)
+                for name, group in groups.items():
+                    own = {each.name: options.pop(each.name) for each in fields(group)}
+                    options[name] = group(**own)
+                command(**options)
             except BrokenPipeError:
                 raise  # somebody closed the pipe, as `head` does: typer leaves in silence
+            except KeyboardInterrupt:
+                stderr().print("Stopped.")
+                raise typer.Exit(INTERRUPTED) from None
             except (ValueError, OSError, ImportError) as error:
                 stderr().print(
                     f"Error: {_said(error)}",
@@ -52,12 +70,33 @@ def explained(command: Callable[..., None]) -> Callable[..., None]:
                 )
                 raise typer.Exit(1) from None
 
+    flat = [
+        each for one in signature.parameters.values() for each in _options_of(one, groups)
+    ]  # fmt: skip
+    run.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in flat}
     return run
+
+
+def _options_of(
+    parameter: inspect.Parameter, groups: Mapping[str, Any]
+) -> Iterator[inspect.Parameter]:
+    """The options that a parameter of a command stands for: itself, or the fields of its group."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    if parameter.name not in groups:
+        yield parameter.replace(kind=keyword)
+        return
+    group = groups[parameter.name]
+    hints = get_type_hints(group, include_extras=True)
+    for each in fields(group):
+        yield inspect.Parameter(
+            each.name, keyword, default=each.default, annotation=hints[each.name]
+        )
 
 
 def _look_for_inputs(options: Mapping[str, Any]) -> None:
     """Refuse files and models that are not there, before torch is loaded: that takes seconds."""
-    for name in ("data", "file", "valid"):
+    for name in ("data", "file", "valid", "features"):
         path = options.get(name)
         if isinstance(path, Path) and path != STDIN and not path.exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
@@ -94,7 +133,24 @@ def note(text: str) -> None:
     """Say something that the user may want to know; of several processes, the first does."""
     if process_number() > 0:
         return
+    text = _CONTROL.sub("\ufffd", text)
     stderr().print(f"Note: {text}", style="yellow", markup=False, soft_wrap=True)
+
+
+def said(what: str, path: Path) -> None:
+    """Say where something is."""
+    stderr().print(f"{what} is in {path}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say on a terminal what takes its time."""
+    console = stderr()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
 
 
 def process_number() -> int:
@@ -102,14 +158,39 @@ def process_number() -> int:
     return int(os.environ.get("RANK", 0)) if "TORCHELASTIC_RUN_ID" in os.environ else 0
 
 
+def spell(argument: Argument) -> str:
+    """An argument of the library as the option that it is here, with its value for a shell.
+
+    >>> spell(Argument("missing_rank", {"DNF": "last"})), spell(Argument("separator", ";"))
+    ('--missing-rank DNF=last', '--separator ";"')
+    """
+    name, value = argument
+    own = _COLUMNS if isinstance(argument, Column) else _OPTIONS
+    option = own.get(name, f"--{name.replace('_', '-')}")
+    if value is None:
+        return option
+    if isinstance(value, Mapping):
+        return " ".join(f"{option} {_quoted(f'{word}={what}')}" for word, what in value.items())
+    return f"{option} {_quoted(value)}"
+
+
+def _quoted(value: str) -> str:
+    """A value as a shell takes it."""
+    return value if re.fullmatch(r"[\w.=:/-]+", value) else f'"{value}"'
+
+
 def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    said = str(error)
-    for argument, option in _SPELLED.items():
-        said = re.sub(argument, option, said)
-    return said
+    return _CONTROL.sub("\ufffd", of_tables(spelled(error)))
+
+
+def spelled(message: object) -> str:
+    """A message, in the words of the command line where it names arguments."""
+    if isinstance(message, ArgumentError | ArgumentWarning):
+        return message.spelled(spell)
+    return str(message)
 
 
 def _as_note(message: Warning | str, *rest: Any, **more: Any) -> None:
-    note(str(message))
+    note(spelled(message))

@@ -1,4 +1,4 @@
-"""`tierrank predict`: scores of rows by a trained model."""
+"""`tierrank predict` and `tierrank export`: a trained model used, here or elsewhere."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import typer
 
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.messages import explained, stderr
+from tierrank.cli.messages import explained, stderr, stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tierrank.cli.inputs import Array
+    from tierrank._types import FloatArray, IntArray
     from tierrank.data import RankingData
 
 _BLOCK = 1 << 14  # rows that become text at once
@@ -38,19 +38,12 @@ def predict(
                      "score and rank."),
     ] = None,
     raw_csv: options.RawCsv = False,
-    label: options.Label = "label",
-    query: options.Query = "qid",
-    drop: options.Drop = None,
-    missing: options.Missing = "keep",
-    separator: options.Separator = None,
-    zero_based: options.ZeroBased = False,
+    *,
+    how: options.Reading,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
     """Score rows: one number a line, in the order of the rows; higher is better in a query."""
-    how = options.Reading(label, query, tuple(drop or ()), missing, zero_based, separator)
-
-    from tierrank.cli.inputs import read_for_model, scores_of
-    from tierrank.cli.model_folder import load_ranker
+    from tierrank.cli.inputs import load_ranker, read_for_model, scores_of
     from tierrank.storage import replace_file
 
     options.use_threads(threads)
@@ -69,13 +62,13 @@ def predict(
     stderr().print(f"{len(scores):,} scores are in {out}", markup=False, soft_wrap=True)
 
 
-def _lines(scores: Array) -> Iterator[str]:
+def _lines(scores: FloatArray) -> Iterator[str]:
     """Scores as Python writes them: read again, they are the same to the last bit."""
     for start in range(0, len(scores), _BLOCK):
         yield "".join(f"{score!r}\n" for score in scores[start : start + _BLOCK].tolist())
 
 
-def _csv(rows: RankingData, scores: Array, raw: bool) -> str:
+def _csv(rows: RankingData, scores: FloatArray, raw: bool) -> str:
     from tierrank.report.tables import csv_text
 
     numbers = range(1, len(scores) + 1)
@@ -84,7 +77,7 @@ def _csv(rows: RankingData, scores: Array, raw: bool) -> str:
     return csv_text([["qid", "row", "score", "rank"], *cells], raw=raw)
 
 
-def ranks_of(rows: RankingData, scores: Array) -> Array:
+def ranks_of(rows: RankingData, scores: FloatArray) -> IntArray:
     """[rows] the place of each row in its query, from 1; of equal scores the first row is first."""
     import numpy as np
 
@@ -96,3 +89,22 @@ def ranks_of(rows: RankingData, scores: Array) -> Array:
     ranks = np.empty(len(rows), dtype=np.int64)
     ranks[order] = np.arange(len(rows)) - starts[query[order]] + 1
     return ranks
+
+
+@app.command()
+@explained
+def export(
+    model: options.ModelFolder,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT.onnx", show_default=False, help="The file to write.")
+    ],
+) -> None:
+    """Write the scorer of a model as ONNX, for onnxruntime and what else reads it."""
+    if out.suffix.lower() != ".onnx":
+        raise typer.BadParameter(f"the file is called something.onnx, and {out} is not")
+
+    from tierrank.cli.inputs import load_ranker
+    from tierrank.ranking.export import to_onnx
+
+    to_onnx(load_ranker(model), out)
+    stdout().print(f"The scorer is in {out}", markup=False, soft_wrap=True)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tierrank.cli import options as common
-from tierrank.cli.extreme import options
-from tierrank.cli.extreme.app import extreme
+from tierrank.cli import options
+from tierrank.cli.app import extreme
+from tierrank.cli.extreme.inputs import Data, LabelledRows, Propensity
 from tierrank.cli.messages import explained, note, stdout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from rich.table import Table
 
+    from tierrank._types import IntArray
     from tierrank.data import MultiLabelData
     from tierrank.ranking.comparison import Standing
-
-    Array = np.ndarray[Any, Any]
 
 _PROPENSITIES = "Propensities"
 _CELL = 22  # characters of a value with its interval, and what keeps it from the next
@@ -37,23 +35,18 @@ def evaluate(
                        help="Folder of a trained model, or a file of predictions, as tierrank "
                        "extreme predict writes it. The others are compared with the first."),
     ],
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", show_default=False, help=options.FEATURES_AND_LABELS),
-    ],
-    labels: options.Labels = None,
-    split: options.Split = None,
-    split_column: options.SplitColumn = 0,
-    one_based: options.OneBased = False,
+    data: Data,
+    *,
+    how: LabelledRows,
     k: Annotated[
         list[int] | None,
         typer.Option("-k", min=1, show_default="1, 3, 5",
                      help="How many labels count. Repeat for several."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV.")] = False,
-    raw_csv: common.RawCsv = False,
-    propensity: options.Propensity = 0.0,
+    as_json: options.AsJson = False,
+    as_csv: options.AsCsv = False,
+    raw_csv: options.RawCsv = False,
+    propensity: Propensity = 0.0,
     train: Annotated[
         Path | None,
         typer.Option(metavar="FILE", rich_help_panel=_PROPENSITIES,
@@ -71,8 +64,8 @@ def evaluate(
     b: Annotated[
         float, typer.Option("--b", rich_help_panel=_PROPENSITIES, help="Of the propensity model.")
     ] = 1.5,
-    seed: common.Seed = 0,
-    threads: common.Threads = None,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
 ) -> None:  # fmt: skip
     """Measure the first labels of rows: P, nDCG, PSP and PSnDCG, with 95% bootstrap intervals.
 
@@ -90,12 +83,12 @@ def evaluate(
         raise ValueError(f"{data}: is a model. The data come last: RANKER... DATA.")
     if len({str(ranker) for ranker in rankers}) < len(rankers):
         raise ValueError("a ranker is given twice: leave one of them.")
-    common.use_threads(threads)
+    options.use_threads(threads)
     places = sorted(set(k or (1, 3, 5)))
-    rows = read_labelled(options.Source(data, labels, split, split_column, one_based))
+    rows = read_labelled(data, how)
     counts = None
     if train is not None:
-        counts = _counted(read_labelled(options.Source(train, train_labels, one_based=one_based)))
+        counts = _counted(read_labelled(train, how.of_other(train_labels)))
     first: dict[str, _First] = {}
     for ranker in rankers:
         found = _first_labels(ranker, rows, data, max(places), propensity)
@@ -115,7 +108,7 @@ def evaluate(
 class _Counts:
     """Training rows that have each label, and how many rows there were."""
 
-    labels: Array
+    labels: IntArray
     rows: int
 
 
@@ -123,7 +116,7 @@ class _Counts:
 class _First:
     """What a ranker predicts: [rows, k] labels, out of how many; and what it was trained on."""
 
-    top: Array
+    top: IntArray
     n_labels: int
     counts: _Counts | None = None
 
@@ -139,7 +132,7 @@ def _first_labels(
 ) -> _First:
     import numpy as np
 
-    from tierrank.cli.extreme import predictions
+    from tierrank.cli.extreme import predict as predictions
     from tierrank.cli.extreme.inputs import for_model, load_model
 
     if ranker.is_dir():

@@ -1,4 +1,4 @@
-"""Rows, labels and models for the commands: files read, columns fitted to each other."""
+"""Rows, labels and models of the commands: where they are, files read, columns fitted."""
 
 from __future__ import annotations
 
@@ -9,18 +9,68 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from tierrank.cli.messages import note
-from tierrank.data import MultiLabelData, read_xc, read_xc_features, read_xc_split
-from tierrank.data.npz import is_npz
+from tierrank.cli.options import DATA
 
 if TYPE_CHECKING:
-    from tierrank.cli.extreme.options import Source
+    from tierrank.data import MultiLabelData
     from tierrank.extreme.ranker import ExtremeRanker
+
+FEATURES_AND_LABELS = (
+    "Text of the XC repository, with features and labels (also .gz, .xz, .bz2); or features alone, "
+    "as text or .npz, with --labels."
+)
+Data = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=FEATURES_AND_LABELS)]
+Propensity = Annotated[
+    float,
+    typer.Option(metavar="WEIGHT",
+                 help="Add so many times log(1/p) to the score of a label of propensity p: with "
+                 "1, rare labels rise as PSP counts them."),
+]  # fmt: skip
 
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _LONGEST_HEADER = 100  # bytes
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which rows of a file are meant, and how to read them."""
+
+    split: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", rich_help_panel=DATA, show_default=False,
+                     help="Take only the rows of DATA that this file numbers, from 1."),
+    ] = None  # fmt: skip
+    split_column: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", rich_help_panel=DATA,
+                     help="Which column of the split file, from 0."),
+    ] = 0  # fmt: skip
+    one_based: Annotated[
+        bool,
+        typer.Option("--one-based", rich_help_panel=DATA,
+                     help="Features in text files are numbered from 1, as LIBSVM does; labels "
+                     "never are."),
+    ] = False  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LabelledRows(Rows):
+    """The same of rows with labels."""
+
+    labels: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", rich_help_panel=DATA, show_default=False,
+                     help="The labels of DATA, if they are in a file of their own."),
+    ] = None  # fmt: skip
+
+    def of_other(self, labels: Path | None) -> LabelledRows:
+        """How to read all rows of another file, whose labels may be apart."""
+        return LabelledRows(one_based=self.one_based, labels=labels)
 
 
 @dataclass(frozen=True)
@@ -36,30 +86,35 @@ class Parts:
         return {name: part for name, part in parts.items() if part is not None}
 
 
-def read_labelled(source: Source) -> MultiLabelData:
+def read_labelled(path: Path, how: LabelledRows) -> MultiLabelData:
     """Read rows and their labels."""
-    numbers = _header_numbers(source.data)
-    if source.labels is None and (is_npz(source.data) or numbers == 2):
+    from tierrank.data import read_xc
+    from tierrank.data.npz import is_npz
+
+    numbers = _header_numbers(path)
+    if how.labels is None and (is_npz(path) or numbers == 2):
         raise ValueError(
-            f"{source.data}: holds features alone: give the file of their labels with --labels."
+            f"{path}: holds features alone: give the file of their labels with --labels."
         )
-    if source.labels is not None and numbers == 3:
+    if how.labels is not None and numbers == 3:
         raise ValueError(
-            f"{source.data}: holds features and labels, as its header has three numbers: leave "
-            f"out {source.labels}, or give the file of the features alone."
+            f"{path}: holds features and labels, as its header has three numbers: leave "
+            f"out {how.labels}, or give the file of the features alone."
         )
-    data = read_xc(source.data, labels=source.labels, one_based=source.one_based)
-    return _chosen(data, source)
+    return _chosen(read_xc(path, labels=how.labels, one_based=how.one_based), path, how)
 
 
-def read_rows(source: Source) -> Any:
+def read_rows(path: Path, how: Rows) -> Any:
     """Read features, as [rows, features] CSR; labels may be there and are passed over."""
-    if not is_npz(source.data) and _header_numbers(source.data) != 2:
-        return _chosen(read_xc(source.data, one_based=source.one_based), source).X
+    from tierrank.data import MultiLabelData, read_xc, read_xc_features
+    from tierrank.data.npz import is_npz
+
+    if not is_npz(path) and _header_numbers(path) != 2:
+        return _chosen(read_xc(path, one_based=how.one_based), path, how).X
     from scipy.sparse import csr_matrix
 
-    X = read_xc_features(source.data, one_based=source.one_based)
-    return _chosen(MultiLabelData(X, csr_matrix((X.shape[0], 1))), source).X
+    X = read_xc_features(path, one_based=how.one_based)
+    return _chosen(MultiLabelData(X, csr_matrix((X.shape[0], 1))), path, how).X
 
 
 def load_model(folder: Path) -> ExtremeRanker:
@@ -102,46 +157,57 @@ def widened(matrix: Any, columns: int) -> Any:
 
 
 def read_parts(
-    train: Source, valid: Source | None, *, n_features: int | None, n_labels: int | None
+    train: tuple[Path, LabelledRows],
+    valid: tuple[Path, LabelledRows] | None,
+    *,
+    n_features: int | None,
+    n_labels: int | None,
 ) -> Parts:
     """Read training and validation data, and give both as many features and labels.
 
     Parameters
     ----------
+    train, valid
+        the file of each, and how to read it
     n_features, n_labels
         how many there are, if more than in the files
     """
+    from tierrank.data import MultiLabelData
+
     sources = [train] if valid is None else [train, valid]
-    read = [read_labelled(each) for each in sources]
-    features = _most("features", [each.n_features for each in read], sources, n_features)
-    labels = _most("labels", [each.n_labels for each in read], sources, n_labels)
+    read = [read_labelled(path, how) for path, how in sources]
+    paths = [path for path, _ in sources]
+    features = _most("features", [each.n_features for each in read], paths, n_features)
+    labels = _most("labels", [each.n_labels for each in read], paths, n_labels)
     return Parts(
         *(MultiLabelData(widened(each.X, features), widened(each.Y, labels)) for each in read)
     )
 
 
-def _most(what: str, found: list[int], sources: list[Source], asked: int | None) -> int:
+def _most(what: str, found: list[int], paths: list[Path], asked: int | None) -> int:
     most = max(found)
     if asked is not None and asked < most:
         raise ValueError(
             f"--n-{what} is {asked:,}, but there are {most:,} in the files: give as many or more."
         )
     if asked is None and min(found) < most:
-        said = ", ".join(f"{each.data} has {n:,}" for each, n in zip(sources, found, strict=True))
+        said = ", ".join(f"{path} has {n:,}" for path, n in zip(paths, found, strict=True))
         note(f"the files differ in {what}: {said}. No row of the one has the others.")
     return most if asked is None else asked
 
 
-def _chosen(data: MultiLabelData, source: Source) -> MultiLabelData:
+def _chosen(data: MultiLabelData, path: Path, how: Rows) -> MultiLabelData:
     """The rows of the split, or all."""
-    if source.split is not None:
-        rows = read_xc_split(source.split, source.split_column)
+    if how.split is not None:
+        from tierrank.data import read_xc_split
+
+        rows = read_xc_split(how.split, how.split_column)
         try:
             data = data.select(rows)
         except ValueError as error:
-            raise ValueError(f"{source.split}: {error}") from None
+            raise ValueError(f"{how.split}: {error}") from None
     if not len(data):
-        raise ValueError(f"{source.data}: has no rows.")
+        raise ValueError(f"{path}: has no rows.")
     return data
 
 
@@ -150,6 +216,8 @@ def _header_numbers(path: Path) -> int:
 
     What is wrong with a file is for its reader to say.
     """
+    from tierrank.data.npz import is_npz
+
     if is_npz(path):
         return 0
     try:

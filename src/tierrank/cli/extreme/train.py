@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import os
-import time
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tierrank.cli import options as common
-from tierrank.cli.extreme import options
-from tierrank.cli.extreme.app import extreme
-from tierrank.cli.messages import INTERRUPTED, explained, note, stderr, stdout
+from tierrank.cli import options
+from tierrank.cli.app import extreme
+from tierrank.cli.extreme.inputs import Data, LabelledRows
+from tierrank.cli.messages import explained, note, stdout
 
 if TYPE_CHECKING:
     from tierrank.cli.extreme.inputs import Parts
-    from tierrank.cli.model_folder import TrainingFolder
+    from tierrank.data import MultiLabelData
     from tierrank.extreme.ranker import ExtremeRanker
 
-_MODEL = "Model"
-_VALID = "Validation"
+BYTES = 4  # of a weight
+
+_MEMORY = Path("/proc/meminfo")
+_MODEL = options.MODEL
+_VALID = options.VALID
 
 
 @extreme.command()
 @explained
 def train(
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", show_default=False, help=options.FEATURES_AND_LABELS),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(show_default=False, help="Folder for the model, its curve and checkpoints."),
-    ],
-    labels: options.Labels = None,
-    split: options.Split = None,
-    split_column: options.SplitColumn = 0,
-    one_based: options.OneBased = False,
+    data: Data,
+    out: options.Out,
+    *,
+    how: LabelledRows,
     n_features: Annotated[
         int | None,
         typer.Option("--n-features", min=1, rich_help_panel="Data", show_default="as in the files",
@@ -116,14 +112,10 @@ def train(
                      help="Any other constructor argument of ExtremeRanker, as in --set members=3 "
                      "or --set hidden_dropout=0.5. Repeat for several."),
     ] = None,
-    seed: common.Seed = 0,
-    threads: common.Threads = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a training that was stopped.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the model or training that is in --out.")
-    ] = False,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    resume: options.Resume = False,
+    overwrite: options.Overwrite = False,
     checkpoint_every: Annotated[
         float,
         typer.Option(min=0, metavar="SECONDS",
@@ -136,24 +128,22 @@ def train(
     Ctrl-C stops after the step at hand and leaves a model that can be used; --resume then goes on
     to the very model that an undisturbed run would have given, also after a crash.
     """
-    from tierrank.cli.extreme.estimator import check_names, make_ranker
+    from tierrank.cli.estimators import check_label_names, make_label_ranker
 
-    if resume and overwrite:
-        raise typer.BadParameter("--resume goes on, --overwrite begins anew: give one of them")
+    options.check_choice(resume=resume, overwrite=overwrite)
     if valid is not None and valid_fraction is not None:
         raise ValueError("--valid gives the validation data: leave out --valid-fraction.")
     if valid is None and valid_labels is not None:
         raise ValueError("--valid-labels are those of --valid: give that as well.")
     if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE") != "1":
         raise ValueError("this works in one process, with --threads: start it without torchrun.")
-    check_names(objective, metric, sampler)
+    check_label_names(objective, metric, sampler)
 
-    from tierrank.cli.extreme import summary
     from tierrank.cli.extreme.inputs import read_parts
-    from tierrank.cli.model_folder import TrainingFolder
+    from tierrank.cli.training import TrainingFolder, train_into
 
-    common.use_threads(threads)
-    ranker = make_ranker(
+    options.use_threads(threads)
+    ranker = make_label_ranker(
         settings or (),
         with_valid=valid is not None,
         objective=objective,
@@ -168,74 +158,192 @@ def train(
         metric=metric,
         random_state=seed,
     )
-    folder = TrainingFolder(out, several_runs=True)
-    folder.check(resume=resume, overwrite=overwrite)
-    if resume and folder.state == "finished":
-        stdout().print(f"{out} holds a finished model: there is nothing to go on with.")
-        return
-    parts = read_parts(
-        options.Source(data, labels, split, split_column, one_based),
-        None if valid is None else options.Source(valid, valid_labels, one_based=one_based),
-        n_features=n_features,
-        n_labels=n_labels,
+    train_into(
+        TrainingFolder(out, several_runs=True),
+        ranker,
+        resume=resume,
+        overwrite=overwrite,
+        read=partial(
+            read_parts,
+            (data, how),
+            None if valid is None else (valid, how.of_other(valid_labels)),
+            n_features=n_features,
+            n_labels=n_labels,
+        ),
+        describe=_describe,
+        fit=partial(_fit, every=checkpoint_every),
+        summarise=_summarise,
+        unit="epoch",
     )
-    summary.describe(ranker, parts)
-    if resume and not folder.has_checkpoint:
-        note(f"{out} has no checkpoint to go on from: the training begins anew.")
-    folder.begin(anew=not resume)
-    begun = time.monotonic()
-    try:
-        stopped = _fit(ranker, parts, folder.checkpoint, checkpoint_every)
-        if stopped:
-            _leave(ranker, folder)
-        folder.save(ranker, _title(ranker))
-    except (ValueError, OSError):
-        folder.abandon()
-        raise
-    folder.finish()
-    summary.tell(ranker, parts, out, time.monotonic() - begun)
 
 
-def _fit(ranker: ExtremeRanker, parts: Parts, checkpoint: Path, every: float) -> bool:
-    """Fit; say whether Ctrl-C ended it."""
-    from tierrank.cli.extreme.estimator import labels_a_row, rows_an_epoch, runs
-    from tierrank.cli.extreme.progress import TrainingDisplay
+def _fit(ranker: ExtremeRanker, parts: Parts, checkpoint: Path, *, every: float) -> None:
+    from tierrank.cli.progress import TrainingDisplay
 
     data, valid = parts.train, parts.valid
     display = TrainingDisplay(
         ranker.metric,
-        runs=runs(ranker),
-        rows=rows_an_epoch(ranker, data, valid),
-        labels=labels_a_row(ranker, data),
+        runs=_runs(ranker),
+        rows=_rows_an_epoch(ranker, data, valid),
+        labels=_labels_a_row(ranker, data),
     )
     with display:
-        try:
-            ranker.fit(
-                data.X,
-                data.Y,
-                eval_set=None if valid is None else (valid.X, valid.Y),
-                checkpoint=checkpoint,
-                checkpoint_every=every,
-                watch=display.watch,
-            )
-        except KeyboardInterrupt:
-            return True
-    return False
+        ranker.fit(
+            data.X,
+            data.Y,
+            eval_set=None if valid is None else (valid.X, valid.Y),
+            checkpoint=checkpoint,
+            checkpoint_every=every,
+            watch=display.watch,
+        )
 
 
-def _leave(ranker: ExtremeRanker, folder: TrainingFolder) -> NoReturn:
-    """Save what there is, and say how to go on."""
-    from tierrank.cli.model_folder import command_to_go_on
+def _runs(ranker: ExtremeRanker) -> int:
+    """Trainings that the fit is made of."""
+    from tierrank.cli.estimators import rates
 
-    console = stderr()
-    if hasattr(ranker, "networks_") and ranker.history_.steps:
-        folder.save(ranker, _title(ranker))
-        console.print(f"Stopped. The model so far is in {folder.path}", markup=False)
-    else:
-        console.print("Stopped before the first epoch was done.", markup=False)
-    console.print(f"To go on: {command_to_go_on()}", markup=False, soft_wrap=True)
-    raise typer.Exit(INTERRUPTED)
+    return len(rates(ranker)) + (ranker.members if ranker.refit else ranker.members - 1)
 
 
-def _title(ranker: ExtremeRanker) -> str:
-    return f"ExtremeRanker, {ranker.objective}"
+def _rows_an_epoch(
+    ranker: ExtremeRanker, data: MultiLabelData, valid: MultiLabelData | None
+) -> float:
+    """Rows that are learned from while the learning rate is chosen, about."""
+    labelled = data.n_rows - data.describe().rows_without_label
+    return labelled * (1 - ranker.validation if valid is None else 1)
+
+
+def _labels_a_row(ranker: ExtremeRanker, data: MultiLabelData) -> float:
+    """Labels that a row is scored for in a step: all of them, or about as many as are drawn."""
+    if ranker.negatives is None:
+        return data.n_labels
+    if ranker.sampler != "in-batch":
+        return ranker.negatives
+    import numpy as np
+
+    share = np.bincount(data.Y.indices) / data.n_rows
+    return float((1 - (1 - share) ** ranker.batch_rows).sum())  # different ones of a batch's
+
+
+def _describe(ranker: ExtremeRanker, parts: Parts) -> None:
+    """Say what there is to learn from, how, and what it takes."""
+    from tierrank.cli.estimators import rates
+    from tierrank.report.tables import plain_table
+
+    data = parts.train
+    table = plain_table(f"{data.n_labels:,} labels, {data.n_features:,} features")
+    for column in ("part", "rows", "features a row", "labels a row", "no label", "labels unseen"):
+        side: Any = "left" if column == "part" else "right"
+        table.add_column(column, justify=side, overflow="fold")
+    for name, part in parts.named().items():
+        of = part.describe()
+        table.add_row(
+            name, f"{of.rows:,}", f"{of.features_a_row:.1f}", f"{of.labels_a_row:.1f}",
+            f"{of.rows_without_label:,}", f"{of.labels_never_seen:,}",
+        )  # fmt: skip
+    console = stdout()
+    console.print(table)
+    judged = parts.valid is not None or ranker.validation > 0
+    tried = ", ".join(f"{rate:g}" for rate in rates(ranker))
+    several = "s" * (len(rates(ranker)) > 1)
+    console.print(f"ExtremeRanker by {ranker.objective}, learning rate{several} {tried}")
+    if judged:
+        by = "valid" if parts.valid is not None else f"{ranker.validation:.0%} of the rows"
+        console.print(f"The best epoch by {ranker.metric} on {by} is kept.", markup=False)
+    _show_memory(ranker, data, judged)
+
+
+def _summarise(ranker: ExtremeRanker, parts: Parts, seconds: float) -> None:
+    """Say how the training went."""
+    from tierrank.cli.progress import duration
+    from tierrank.report.tables import plain_table
+
+    history = ranker.history_
+    console = stdout()
+    table = plain_table()
+    for column in ("learning rate", f"valid {ranker.metric}", "best epoch", ""):
+        table.add_column(column, justify="right", overflow="fold")
+    for trial in ranker.trials_:
+        rate, found = trial["learning_rate"], trial["metric"]
+        kept = "kept" if rate == ranker.learning_rate_ else ""
+        value = "went astray" if found is None else f"{found:.4f}"
+        table.add_row(f"{rate:g}", value, f"{trial['epoch'] or ''}", kept)
+    if history.best_metric is not None:
+        console.print(table)
+    if parts.valid is not None and (ranker.refit or ranker.members > 1):
+        score = ranker.score(parts.valid.X, parts.valid.Y)
+        console.print(f"All of it together: valid {ranker.metric} {score:.4f}", markup=False)
+    epoch = history.best_step or history.steps[-1]
+    what = f"learning rate {ranker.learning_rate_:g}, {history.unit} {epoch:,}"
+    more = f", {ranker.members} networks" * (ranker.members > 1)
+    more += ", learned once more from all rows" * ranker.refit
+    console.print(f"Kept: {what}{more}; {duration(seconds)}", markup=False)
+
+
+def _show_memory(ranker: ExtremeRanker, data: MultiLabelData, judged: bool) -> None:
+    from tierrank.cli.estimators import rates
+    from tierrank.cli.progress import size
+    from tierrank.report.tables import plain_table
+
+    parts = needs(
+        ranker, data.n_features, data.n_labels, learning_rates=len(rates(ranker)), judged=judged
+    )
+    table = plain_table()
+    table.add_column("memory for")
+    table.add_column("at most", justify="right")
+    for name, count in parts.items():
+        table.add_row(name, size(count))
+    total, free = sum(parts.values()), available()
+    table.add_row("together", size(total))
+    if free is not None:
+        table.add_row("(free now)", size(free))
+    stdout().print(table)
+    if free is not None and total > free:
+        note(f"that is more than the {size(free)} that are free: fewer --hidden, or fewer "
+             "features and labels, take less.")  # fmt: skip
+
+
+def needs(
+    ranker: ExtremeRanker, n_features: int, n_labels: int, *, learning_rates: int, judged: bool
+) -> dict[str, int]:
+    """Bytes by what they are for, at the time when most is needed; the data come on top.
+
+    Parameters
+    ----------
+    ranker
+        with its settings, unfitted
+    n_features, n_labels
+        sizes of the first and the last layer
+    learning_rates
+        how many are tried
+    judged
+        whether there is validation data, so that the best epoch is remembered
+    """
+    from tierrank.extreme.network import widths
+
+    hidden = widths(ranker.hidden)
+    numbers = n_features * hidden[0] + hidden[0] + n_labels * (hidden[-1] + 1)
+    numbers += sum((one + 1) * other for one, other in pairwise(hidden))
+    weights = numbers * BYTES
+    moments = 2 if ranker.optimiser == "adam" else 1
+    # Beside the network that learns, there are those of the runs before it.
+    earlier = max(int(learning_rates > 1), ranker.members - 1 + ranker.refit)
+    parts = {
+        "weights": weights,
+        "Adam's two moments" if moments == 2 else "AdaGrad's sums": moments * weights,
+        "weights of the best epoch": judged * weights,
+        "weights from runs before": earlier * weights,
+    }
+    parts["a checkpoint, while it is written"] = weights
+    return {name: size for name, size in parts.items() if size}
+
+
+def available() -> int | None:
+    """Bytes that programs can still have; None where the system does not say."""
+    try:
+        for line in _MEMORY.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return None

@@ -1,8 +1,8 @@
-"""The folder of a training run: the model, its curve, and the checkpoint while it is unfinished.
+"""What `tierrank train` and `tierrank extreme train` share: a folder, and the way of a training.
 
-The folder `checkpoint` is there as long as the training is unfinished: it is made before the first
-step and goes, by one rename, after the finished model is saved. So a process may be killed at any
-moment, and the next one knows what there is to do.
+In the folder are the model, its curve, and the checkpoint while the training is unfinished. The
+folder `checkpoint` is made before the first step and goes, by one rename, after the finished model
+is saved. So a process may be killed at any moment, and the next one knows what there is to do.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
+
+import typer
 
 import tierrank
 from tierrank import storage
+from tierrank.cli.messages import INTERRUPTED, note, stderr, stdout
 from tierrank.report.plots import plot_curve
 from tierrank.report.tables import curve_csv
 from tierrank.storage import Savable
 from tierrank.training import History
-
-if TYPE_CHECKING:
-    from tierrank.ranking.base import Ranker
 
 State = Literal["absent", "unfinished", "finished"]
 
@@ -29,11 +31,89 @@ State = Literal["absent", "unfinished", "finished"]
 class Fitted(Savable, Protocol):
     """A model that can be saved, and that knows how its training went."""
 
+    objective: str
     history_: History
 
 
+Model = TypeVar("Model", bound=Fitted)
+Data = TypeVar("Data")
+
+
+def train_into(
+    folder: TrainingFolder,
+    ranker: Model,
+    *,
+    resume: bool,
+    overwrite: bool,
+    read: Callable[[], Data],
+    describe: Callable[[Model, Data], None],
+    fit: Callable[[Model, Data, Path], None],
+    summarise: Callable[[Model, Data, float], None],
+    unit: str,
+) -> None:
+    """Train in a folder: look what is there, read, fit, save, and say how it went.
+
+    Ctrl-C leaves the model so far, and says how to go on with it.
+
+    Parameters
+    ----------
+    folder
+        where the model goes
+    ranker
+        what is trained
+    resume, overwrite
+        what to do with an earlier training in the folder
+    read
+        gives the data
+    describe
+        says what there is to learn from
+    fit
+        fits, with its checkpoints in the folder that it is given
+    summarise
+        says how it went, and in how many seconds
+    unit
+        what a step is called
+    """
+    folder.check(resume=resume, overwrite=overwrite)
+    if resume and folder.state == "finished":
+        stdout().print(f"{folder.path} holds a finished model: there is nothing to go on with.")
+        return
+    data = read()
+    describe(ranker, data)
+    if resume and not folder.has_checkpoint:
+        note(f"{folder.path} has no checkpoint to go on from: the training begins anew.")
+    folder.begin(anew=not resume)
+    begun = time.monotonic()
+    try:
+        try:
+            fit(ranker, data, folder.checkpoint)
+        except KeyboardInterrupt:
+            console = stderr()
+            if getattr(getattr(ranker, "history_", None), "steps", None):
+                folder.save(ranker)
+                console.print(f"Stopped. The model so far is in {folder.path}", markup=False)
+            else:
+                console.print(f"Stopped before the first {unit} was done.", markup=False)
+            console.print(f"To go on: {_command_to_go_on()}", markup=False, soft_wrap=True)
+            raise typer.Exit(INTERRUPTED) from None
+        folder.save(ranker)
+    except (ValueError, OSError):
+        folder.abandon()
+        raise
+    folder.finish()
+    summarise(ranker, data, time.monotonic() - begun)
+    stdout().print(f"The model is in {folder.path}", markup=False, soft_wrap=True)
+
+
+def objective_of(ranker: Any) -> str:
+    """The objective with its parameters, as in `pl-topk (k=5)`."""
+    own = getattr(ranker, "objective_params", None) or {}
+    params = ", ".join(f"{key}={value}" for key, value in own.items())
+    return f"{ranker.objective} ({params})" if params else str(ranker.objective)
+
+
 class TrainingFolder:
-    """Where `tierrank train` and `tierrank extreme train` keep what they make.
+    """Where a training keeps what it makes.
 
     Parameters
     ----------
@@ -84,10 +164,11 @@ class TrainingFolder:
             self._drop_checkpoint()
         self.checkpoint.mkdir(parents=True, exist_ok=True)
 
-    def save(self, ranker: Fitted, title: str) -> None:
+    def save(self, ranker: Fitted) -> None:
         """Save a model and its curve; each file appears whole."""
         tierrank.save(ranker, self.path)
         storage.replace_file(self.path / "curve.csv", curve_csv(ranker.history_).encode())
+        title = f"{type(ranker).__name__}, {objective_of(ranker)}"
         plot_curve(self.path / "curve.png", ranker.history_, title=title)
 
     def finish(self) -> None:
@@ -121,19 +202,7 @@ class TrainingFolder:
         shutil.rmtree(self.path / ".checkpoint.old", ignore_errors=True)
 
 
-def load_ranker(folder: Path) -> Ranker:
-    """The model of a folder that ranks rows; refuses one that ranks labels."""
-    ranker = tierrank.load(folder)
-    if type(ranker).__name__ == "ExtremeRanker":
-        raise ValueError(
-            f"{folder}: is an ExtremeRanker, which ranks labels: use tierrank extreme predict or "
-            "tierrank extreme evaluate."
-        )
-    found: Ranker = ranker
-    return found
-
-
-def command_to_go_on() -> str:
+def _command_to_go_on() -> str:
     """The command that was typed, as it goes on with what was stopped."""
     kept = [each for each in sys.argv[1:] if each not in ("--overwrite", "--resume")]
     return shlex.join(["tierrank", *kept, "--resume"])

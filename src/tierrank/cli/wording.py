@@ -8,10 +8,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import typer
-
-from tierrank.cli.messages import INTERRUPTED, explained, note, stderr
-
 # Arguments that have an option of another name, or of the same.
 _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
@@ -53,32 +49,38 @@ def spelled(message: str) -> str:
 
 
 def in_words(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command refuse and warn in its own words, and leave in peace at Ctrl-C."""
+    """Let a command refuse and warn in its own words."""
 
     @functools.wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
-        warnings.showwarning = _as_note  # until `explained` puts it back
+    def run(**options: Any) -> None:
+        show = warnings.showwarning
+        warnings.showwarning = lambda message, *rest: show(spelled(str(message)), *rest)
         try:
-            command(*arguments, **options)
+            command(**options)
         except ValueError as error:
             raise ValueError(spelled(str(error))) from None
-        except KeyboardInterrupt:
-            stderr().print("Stopped.")
-            raise typer.Exit(INTERRUPTED) from None
 
-    return explained(run)
-
-
-def noted(message: str) -> None:
-    """Show a note in the words of the command line."""
-    note(spelled(message))
-
-
-def _as_note(message: Warning | str, *rest: Any, **more: Any) -> None:
-    noted(str(message))
+    return run
 
 
 def _quoted(value: str) -> str:
     """A value as a shell takes it."""
     plain = re.fullmatch(r"[\w.=:/-]+", value)
     return value if plain else f'"{value}"'
+
+
+# What the readers of tables call arguments, as the commands have them.
+_TABLES = {
+    r"\bseparator=('[^']+')": r"--separator \1",
+    r"\bdrop=\[('[^']*')\]": r"--drop \1",
+    r"\bname the column in drop\b": "leave the column out by --drop",
+    r"\(for (label|query|drop)\)": r"(for --\1)",
+    r", or pass a larger max_expansion= to the reader": "",
+}
+
+
+def of_tables(said: str) -> str:
+    """A message of a reader of tables in the words of the command line."""
+    for argument, option in _TABLES.items():
+        said = re.sub(argument, option, said)
+    return said

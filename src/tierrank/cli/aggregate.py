@@ -1,0 +1,472 @@
+"""`tierrank aggregate`: who is best, by how much, and how sure that is, from a file of rankings."""
+
+from __future__ import annotations
+
+import difflib
+import time
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tierrank import names
+from tierrank.cli import options
+from tierrank.cli.app import app
+from tierrank.cli.estimators import parse_named
+from tierrank.cli.messages import explained, note, said, stdout, waiting
+from tierrank.cli.options import MODEL, STDOUT, named, write
+from tierrank.cli.rankings import Source
+from tierrank.cli.wording import in_words, spelled
+from tierrank.losses import OBJECTIVES, find
+from tierrank.names import GAME_MODELS as GAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tierrank.aggregation.aggregator import RankAggregator
+    from tierrank.aggregation.paired import PairedTies
+    from tierrank.data import Games, Rankings
+    from tierrank.report.aggregation import AggregationPage
+    from tierrank.report.from_fit import Parameter
+
+SHOWN = 50  # items of the table, unless --top says otherwise
+
+_OUT = "Results"
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is computed and shown, and where it goes: checked before the work."""
+
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            rich_help_panel=_OUT,
+            show_default=f"all, or the first {SHOWN}",
+            help="Items that the table shows.",
+        ),
+    ] = None
+    level: Annotated[float, typer.Option(rich_help_panel=_OUT, help="How sure intervals are.")] = (
+        0.95
+    )
+    top_k: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="K",
+            rich_help_panel=_OUT,
+            show_default=False,
+            help="Also show the probability of a place among the first K of a ranking.",
+        ),
+    ] = None
+    no_tiers: Annotated[
+        bool,
+        typer.Option(
+            "--no-tiers",
+            rich_help_panel=_OUT,
+            help="Do not cut the ranking into tiers of items that the data do not tell apart.",
+        ),
+    ] = False
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="REPORT.html",
+            rich_help_panel=_OUT,
+            show_default=False,
+            help="Write a report: one HTML file that needs no network.",
+        ),
+    ] = None
+    title: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_OUT, show_default="the name of the file", help="Title of the report."
+        ),
+    ] = None
+    json: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_OUT,
+            show_default=False,
+            help="Write all results as JSON; - for standard output, in place of the table.",
+        ),
+    ] = None
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=_OUT,
+            show_default=False,
+            help="Write a row an item as CSV; - for standard output.",
+        ),
+    ] = None
+    raw_csv: options.RawCsv = False
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", rich_help_panel=_OUT, show_default=False,
+                     help="Save the fitted model, for tierrank.load."),
+    ] = None  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.out is not None and self.out.suffix.lower() not in (".html", ".htm"):
+            raise typer.BadParameter(f"--out: the report is a .html file, and {self.out} is none")
+        if self.json == STDOUT and self.csv == STDOUT:
+            raise typer.BadParameter(
+                "--json - and --csv - would both write to standard output: name a file for one"
+            )
+        seen: dict[Path, str] = {}
+        for option, path in {"--out": self.out, "--json": self.json, "--csv": self.csv}.items():
+            if path is None or path == STDOUT:
+                continue
+            options.check_file(path, option)
+            other = seen.setdefault(path.absolute(), option)
+            if other != option:
+                raise typer.BadParameter(f"{other} and {option} would write the same file, {path}")
+        if self.save is not None and self.save.exists() and not self.save.is_dir():
+            raise typer.BadParameter(f"--save takes a folder, and {self.save} is a file")
+        if not 0 < self.level < 1:
+            hint = f", as in --level {self.level / 100:g}" if 1 < self.level < 100 else ""
+            raise typer.BadParameter(f"--level is between 0 and 1{hint}, not {self.level:g}")
+
+    def show(
+        self,
+        fitted: RankAggregator | PairedTies,
+        page: AggregationPage,
+        parameters: Sequence[Parameter],
+        file: Path,
+    ) -> None:
+        """Write what was asked for, and print the table unless standard output is taken."""
+        from tierrank.report import tables
+        from tierrank.report.aggregation import page_html
+
+        if self.save is not None:
+            from tierrank.storage import save
+
+            said("The model", save(fitted, self.save))
+        write(self.out, "The report", lambda: page_html(page))
+        write(self.json, "JSON", lambda: tables.worth_json(page, parameters, file=str(file)))
+        write(self.csv, "CSV", lambda: tables.worth_csv(page, raw=self.raw_csv))
+        if STDOUT in (self.json, self.csv):
+            return
+        console = stdout()
+        shown = self.top or SHOWN
+        console.print(tables.worth_table(page, shown, console.width))
+        if shown < len(page.rows):
+            console.print(f"and {len(page.rows) - shown:,} more; --top and --csv show them")
+        for line in tables.summary_lines(page, parameters):
+            console.print(line, markup=False)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is fitted; names that there are not are refused before torch is loaded."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=MODEL,
+            show_default="pl-partition, and davidson for games with ties",
+            help="pl-partition, the exact Plackett-Luce likelihood, or another of "
+            "`tierrank objectives`, perhaps with parameters, as in pl-topk:k=5; or, for "
+            "games of two, davidson, rao-kupper or bradley-terry.",
+        ),
+    ] = None
+    prior: Annotated[
+        str,
+        typer.Option(
+            metavar="PRIOR",
+            rich_help_panel=MODEL,
+            help="none; gaussian or gaussian:2, normal log-worths with that standard "
+            "deviation; pseudo-item or pseudo-item:0.5, everybody won and lost so often "
+            "against one more item.",
+        ),
+    ] = "none"
+    uncertainty: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            rich_help_panel=MODEL,
+            help="What intervals rest on: information, or sandwich, which holds with "
+            "enough lists even where the model is wrong.",
+        ),
+    ] = "information"
+    home: Annotated[
+        bool,
+        typer.Option(
+            "--home",
+            rich_help_panel=MODEL,
+            help="Models of games: the first side has an advantage, which is estimated.",
+        ),
+    ] = False
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            rich_help_panel=MODEL,
+            show_default="refuse",
+            help="What bradley-terry does with ties: refuse, half (a win and a loss by "
+            "half), or drop.",
+        ),
+    ] = None
+    solver: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=MODEL,
+            help="newton, lbfgs, adagrad, or auto: what suits the data.",
+        ),
+    ] = "auto"
+    max_iter: Annotated[
+        int | None,
+        typer.Option(min=1, rich_help_panel=MODEL, show_default="100, and 10,000 of lbfgs",
+                     help="Most iterations."),
+    ] = None  # fmt: skip
+
+    def __post_init__(self) -> None:
+        names.check_uncertainty(self.uncertainty)
+        names.check_solver(self.solver)
+        names.check_games_ties(self.ties)
+        if self.model is not None and _plain(self.model) not in GAMES:
+            _parse_objective(self.model)
+        if self.prior != "none":
+            names.prior_name(self.prior)
+
+    def name_for(self, data: Rankings | Games | None) -> str:
+        """The model's; without data, if nobody asks for one, that of one with the same options."""
+        from tierrank.data import Games
+
+        if self.model is not None:
+            return self.model
+        if isinstance(data, Games) and _tied_games(data)[0]:
+            return "davidson"
+        return "bradley-terry" if self.home else "pl-partition"
+
+    def make(
+        self, data: Rankings | Games | None, *, seed: int, top_k: int | None
+    ) -> RankAggregator | PairedTies:
+        """An unfitted estimator; what is wrong with the options is found before data is read."""
+        model = self.name_for(data)
+        kind = _plain(model)
+        if kind not in GAMES:
+            for option, given in (("--home", self.home), ("--ties", self.ties is not None)):
+                if given:
+                    raise ValueError(f"{option} is for {', '.join(GAMES)}, not for {model}.")
+            return self._of_lists(model, seed)
+        if top_k is not None:
+            raise ValueError(
+                f"--top-k: {kind} is a model of games, and says nothing of longer lists; --model "
+                "pl-partition does."
+            )
+        if self.solver != "auto":
+            raise ValueError(f"--solver: {kind} has one, Newton's method: leave it out.")
+        return self._of_games(kind)
+
+    def _of_games(self, kind: Any) -> PairedTies:
+        from tierrank.aggregation.paired import PairedTies
+        from tierrank.aggregation.paired.checks import check_options
+
+        ties: Any = self.ties
+        uncertainty: Any = self.uncertainty
+        most = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        found = PairedTies(
+            kind, ties=ties, home=self.home, prior=self._prior(), uncertainty=uncertainty, **most
+        )
+        check_options(found)
+        return found
+
+    def _of_lists(self, model: str, seed: int) -> RankAggregator:
+        from tierrank.aggregation.aggregator import RankAggregator
+
+        uncertainty: Any = self.uncertainty
+        solver: Any = self.solver
+        objective, params = _parse_objective(model)
+        found = RankAggregator(
+            objective,
+            objective_params=params or None,
+            prior=self._prior(),
+            uncertainty=uncertainty,
+            solver=solver,
+            max_iter=self.max_iter,
+            random_state=seed,
+        )
+        try:
+            found._check()
+        except TypeError as error:  # of a parameter that the objective does not have
+            raise ValueError(f"--model {model}: {error}.") from None
+        return found
+
+    def _prior(self) -> str | None:
+        return None if self.prior == "none" else self.prior
+
+
+@app.command()
+@explained
+@in_words
+def aggregate(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", show_default=False,
+                       help="Rankings with ties: PrefLib (.soc, .soi, .toc, .toi, .cat), JSON "
+                       "lines (.jsonl), or a table (.csv, .tsv, .parquet) of lists, games, "
+                       "preferences or rankings. Also .gz, .xz, .bz2; - for standard input."),
+    ],
+    *,
+    results: Results,
+    model: Model,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    source: Source,
+) -> None:  # fmt: skip
+    """Rank items by what lists say of them: worths with intervals, ties used exactly.
+
+    The log-worth of an item is how far it is from the average one. "ranks" are the places that it
+    may have by its true worth; items of one tier are, for all the data say, equally good.
+    """
+    if source.neutral is not None and not model.home:
+        raise ValueError("--neutral says where there is no home advantage: it goes with --home.")
+    options.use_threads(threads)
+    fitted = model.make(None, seed=seed, top_k=results.top_k)
+    with waiting(f"Reading {file}"):
+        data = source.read(file)
+    file = Path(named(file))
+    if data.read_as:
+        note(f"{file.name}: {data.read_as}.")
+    data, left_out = source.fewer(data, None if model.model is None else _ties_connect(fitted))
+    if left_out:
+        note(left_out)
+    if model.model is None:  # by what is left: with somebody, all ties may have gone
+        fitted = model.make(data, seed=seed, top_k=results.top_k)
+    _look_at_games(fitted, data, file, chosen=model.model is None)
+    seconds = _fit(fitted, data, file)
+    with waiting("Computing intervals"):
+        page, parameters = _page(fitted, data, file, results, seconds, seed)
+    for each in page.notes:
+        note(each)
+    results.show(fitted, page, parameters, file)
+
+
+def _ties_connect(fitted: RankAggregator | PairedTies) -> bool:
+    """Whether a tie says that two items are about equal."""
+    from tierrank.aggregation.paired import PairedTies
+
+    return isinstance(fitted, PairedTies) and fitted.ties != "drop"
+
+
+def _look_at_games(
+    fitted: RankAggregator | PairedTies, data: Rankings | Games, file: Path, *, chosen: bool
+) -> None:
+    """Refuse data that are no games to a model of games; say what becomes of ties.
+
+    `chosen` is whether nobody asked for this model.
+    """
+    from tierrank.aggregation.paired import PairedTies
+    from tierrank.data import DataFileError, Games
+
+    tied, games = _tied_games(data)
+    ties = f"{tied:,.10g} of {games:,.10g} games are ties."
+    if not isinstance(fitted, PairedTies):
+        if tied:
+            note(
+                f"{ties} To {fitted.objective} a tie is an order that nobody saw, so these say "
+                "nothing; --model davidson (or rao-kupper) makes use of them."
+            )
+    elif chosen and tied:
+        note(f"{ties} So the model is {fitted.model}, which makes use of them.")
+    elif not games:
+        raise DataFileError(
+            file, None,
+            f"{fitted.model} is a model of games, and here are lists of other than two items: use "
+            "--model pl-partition.",
+        )  # fmt: skip
+    elif fitted.home and not isinstance(data, Games):
+        what = "--home: rankings do not say who was the first; give a table with a row a game."
+        raise DataFileError(file, None, what)
+
+
+def _tied_games(data: Rankings | Games) -> tuple[float, float]:
+    """How many of the games are ties, and how many there are; 0 of 0 if lists are longer."""
+    from tierrank.data import Games
+
+    if isinstance(data, Games):
+        tied = data.outcome == 0
+    elif not data.tiers.rest and bool((data.tiers.lengths == 2).all()):
+        tied = (data.tiers.n_tiers == 1).cpu().numpy()
+    else:
+        return 0.0, 0.0
+    return float(data.weights[tied].sum()), float(data.weights.sum())
+
+
+def _fit(model: RankAggregator | PairedTies, data: Rankings | Games, file: Path) -> float:
+    """Fit, and show it; gives the seconds it took."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from tierrank.aggregation.paired import PairedTies
+    from tierrank.cli.progress import FitDisplay
+
+    begun = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceWarning)
+        try:
+            if isinstance(model, PairedTies):
+                with waiting("Fitting worths"):
+                    model.fit(data)
+            else:
+                with FitDisplay("") as display:
+                    display.begin("Fitting worths")
+                    model.fit(data, watch=display.watch)
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from None
+    return time.monotonic() - begun
+
+
+def _page(
+    fitted: RankAggregator | PairedTies,
+    data: Rankings | Games,
+    file: Path,
+    results: Results,
+    seconds: float,
+    seed: int,
+) -> tuple[AggregationPage, list[Parameter]]:
+    from tierrank.aggregation.paired import PairedTies
+    from tierrank.data import Games
+    from tierrank.data.files import without_compression
+    from tierrank.report.from_fit import page_of, parameters
+
+    read_as = {"read as": data.read_as} if data.read_as else {}
+    page = page_of(
+        fitted,
+        title=results.title or without_compression(file).stem,
+        subtitle=file.name,
+        data=data if isinstance(fitted, PairedTies) else None,
+        seen="games" if isinstance(data, Games) else "lists",
+        level=results.level,
+        top_k=results.top_k,
+        tiers=not results.no_tiers,
+        shown=results.top or SHOWN,
+        seconds=seconds,
+        settings={"file": file.name, **read_as, "seed": f"{seed}"},
+        seed=seed,
+    )
+    notes = tuple(spelled(each) for each in page.notes)
+    return replace(page, notes=notes), parameters(fitted, results.level)
+
+
+def _plain(model: str) -> str:
+    return model.strip().lower().replace("_", "-")
+
+
+def _parse_objective(model: str) -> tuple[str, dict[str, Any]]:
+    name, params = parse_named(model, "--model")
+    try:
+        return find(name).name, params
+    except ValueError:
+        close = difflib.get_close_matches(name.lower(), [*OBJECTIVES, *GAMES], n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ValueError(
+            f"there is no --model {name}.{hint} It is one of `tierrank objectives`, or, for games "
+            f"of two sides, {', '.join(GAMES)}."
+        ) from None

@@ -1,0 +1,329 @@
+"""Rankings or games from a file or standard input, with the columns that the options name."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tierrank.cli.options import DATA, STDIN, Separator, on_disk
+from tierrank.names import check_ranking_format, check_table_kind
+
+if TYPE_CHECKING:
+    from tierrank.data import Games, Rankings, UnclearTable
+
+_ITEMS = "Tables with a row an item of a list"
+_GAMES = "Tables with a row a game of two sides"
+# Arguments of the readers of tables that have another option than their name.
+_SPELT = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
+_COLUMNS = (
+    "item", "rank", "score", "twice", "first", "second", "winner", "loser", "first_score",
+    "second_score", "neutral", "first_rank", "second_rank", "winner_as", "weight", "separator",
+)  # fmt: skip
+
+
+def _column(panel: str, help: str, default: str, *names: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        *names, metavar="COLUMN", rich_help_panel=panel, show_default=default, help=help
+    )
+    return option
+
+
+@dataclass(frozen=True)
+class Source:
+    """How a file of rankings or games is read, and what of it is left out."""
+
+    format: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT",
+            rich_help_panel=DATA,
+            help="preflib, jsonl, csv, tsv or parquet, where the name does not tell.",
+        ),
+    ] = "auto"
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            rich_help_panel=DATA,
+            show_default="by the columns",
+            help="What a row of a table is: items (an item of a list), games, "
+            "preferences, paired-ranks (two items of a list, each with its rank), wide (a "
+            "ranking, with a column an item and its rank in the cell) or orders (a "
+            "ranking, with an item in each cell, best first).",
+        ),
+    ] = None
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            rich_help_panel=DATA,
+            help="Refuse a PrefLib file that is otherwise read with a note of what was assumed.",
+        ),
+    ] = False
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ITEM",
+            rich_help_panel=DATA,
+            show_default=False,
+            help="Leave this item out; the rest of each list stays. Repeat for several.",
+        ),
+    ] = None
+    min_games: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="N",
+            rich_help_panel=DATA,
+            help="Leave out who is in fewer games or lists, counted until nobody is.",
+        ),
+    ] = 0
+    component: Annotated[
+        str,
+        typer.Option(
+            metavar="WHICH",
+            rich_help_panel=DATA,
+            help="all, or largest: keep the largest set of items whose worths the data determine.",
+        ),
+    ] = "all"
+    weight: Annotated[
+        str | None, _column(DATA, "How often a list or a game was seen.", "weight, if there")
+    ] = None
+    rest: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            rich_help_panel=DATA,
+            show_default="as the file says, or absent",
+            help="Where a list stands with the items it does not name: absent, or last, "
+            "tied behind those it names.",
+        ),
+    ] = None
+    separator: Separator = None
+    list_column: Annotated[
+        list[str] | None,
+        _column(
+            _ITEMS,
+            "Which list a row belongs to; repeat if several columns say it.",
+            "list",
+            "--list",
+        ),
+    ] = None
+    item: Annotated[
+        list[str] | None,
+        _column(_ITEMS, "The item; repeat for the columns of a wide table.", "item"),
+    ] = None
+    rank: Annotated[
+        str | None, _column(_ITEMS, "Its rank: lower is better, equal ones tie.", "rank")
+    ] = None
+    score: Annotated[
+        str | None, _column(_ITEMS, "Or its score: higher is better, equal ones tie.", "score")
+    ] = None
+    missing_rank: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT",
+            rich_help_panel=_ITEMS,
+            show_default="error",
+            help="Rows without a rank: error, drop, or last (tied behind all others). By "
+            "word: --missing-rank DNF=last --missing-rank DNS=drop.",
+        ),
+    ] = None
+    twice: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            rich_help_panel=_ITEMS,
+            show_default="error",
+            help="An item that a list has twice: error, or best, its best place.",
+        ),
+    ] = None
+    first: Annotated[
+        str | None,
+        _column(_GAMES, "The first side.", "first, a, left, model_a, home_team or home"),
+    ] = None
+    second: Annotated[
+        str | None,
+        _column(_GAMES, "The second.", "second, b, right, model_b, away_team or away"),
+    ] = None
+    winner: Annotated[
+        str | None,
+        _column(_GAMES, "Who won: a name, a word for a side, or one for a tie.", "winner"),
+    ] = None
+    loser: Annotated[
+        str | None,
+        _column(
+            _GAMES,
+            "Of preferences: over whom the winner was preferred, in the list of --list.",
+            "loser",
+        ),
+    ] = None
+    first_score: Annotated[
+        str | None, _column(_GAMES, "Or the first side's score.", "home_score, first_score")
+    ] = None
+    second_score: Annotated[
+        str | None, _column(_GAMES, "And the second's.", "away_score, second_score")
+    ] = None
+    first_wins: Annotated[
+        str | None, _column(_GAMES, "Or how often the first side won.", "wins_first")
+    ] = None
+    second_wins: Annotated[
+        str | None, _column(_GAMES, "And how often the second did.", "wins_second")
+    ] = None
+    tied: Annotated[str | None, _column(_GAMES, "And how often they tied.", "ties")] = None
+    neutral: Annotated[
+        str | None,
+        _column(
+            _GAMES,
+            "True or false: played on neutral ground, so without what --home is for.",
+            "no game was",
+        ),
+    ] = None
+    first_rank: Annotated[
+        str | None, _column(_GAMES, "Of paired ranks: the first item's rank, in --list.", "by name")
+    ] = None
+    second_rank: Annotated[str | None, _column(_GAMES, "And the second's.", "by name")] = None
+    winner_as: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            rich_help_panel=_GAMES,
+            show_default="either",
+            help="How winners are written, where a name could be a word: name or side.",
+        ),
+    ] = None
+    tie_word: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WORD", rich_help_panel=_GAMES,
+                     show_default="tie, draw, equal, both, …",
+                     help="Word for a tie in the column of winners. Repeat for several."),
+    ] = None  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if (self.first_wins is None) != (self.second_wins is None):
+            raise ValueError("give both of --first-wins and --second-wins.")
+        if self.component not in ("all", "largest"):
+            raise ValueError(f'--component is "all" or "largest", not {self.component!r}.')
+        if self.rest not in (None, "absent", "last"):
+            raise ValueError(f"--rest is absent or last, not {self.rest!r}.")
+        _missing_rank(self.missing_rank or ())
+        check_table_kind(self.kind)
+        check_ranking_format(self.format)
+
+    def read(self, file: Path) -> Rankings | Games:
+        """Read a file (- is standard input); games stay games: who is named first may matter."""
+        from tierrank.data import DataFileError, Games, UnclearTable
+        from tierrank.data.files import without_compression
+        from tierrank.data.rankings.reading import read_lists_or_games
+
+        format: Any = self.format
+        kind: Any = self.kind
+        columns = self._columns()
+        with on_disk(file, lists=True) as path:
+            if file == STDIN and format == "auto":
+                format = without_compression(path).suffix[1:] or "preflib"
+            try:
+                found = read_lists_or_games(
+                    path, format=format, kind=kind, strict=self.strict, **columns
+                )
+            except UnclearTable as error:
+                raise ValueError(_as_commands(error, file, columns)) from None
+            except DataFileError as error:
+                said = str(error).replace("the format when you read", "--format")
+                raise ValueError(said) from None
+        if self.rest is None:
+            return found
+        if not isinstance(found, Games):
+            return replace(found, tiers=replace(found.tiers, rest=self.rest == "last"))
+        if self.rest == "last":
+            raise DataFileError(file, None, "--rest last is for rankings: a game has two sides.")
+        return found
+
+    def fewer(
+        self, data: Rankings | Games, ties_connect: bool | None
+    ) -> tuple[Rankings | Games, str]:
+        """Leave items out, and say how much went with them: "" if nothing did."""
+        if not self.exclude and not self.min_games and self.component == "all":
+            return data, ""
+        from tierrank.aggregation.connectivity import leave_out
+        from tierrank.data import Games
+
+        by_word = {str(item): item for item in data.items}
+        component: Any = self.component
+        left = leave_out(
+            data,
+            exclude=[by_word.get(word, word) for word in self.exclude or ()],
+            min_games=self.min_games,
+            component=component,
+            ties_connect=ties_connect,
+        )
+        gone = len(data.items) - len(left.items)
+        if not gone:
+            return left, ""
+        kept = set(left.items)
+        names = [str(item) for item in data.items if item not in kept]
+        more = f" and {gone - 10:,} more" if gone > 10 else ""
+        seen = "games" if isinstance(data, Games) else "lists"
+        before, after = float(data.weights.sum()), float(left.weights.sum())
+        return left, (
+            f"{gone:,} of {len(data.items):,} items are left out, and with them "
+            f"{before - after:,.10g} of {before:,.10g} {seen}: {', '.join(names[:10])}{more}."
+        )
+
+    def _columns(self) -> dict[str, Any]:
+        """Arguments of the readers of tables, as far as they were given."""
+        given = {name: getattr(self, name) for name in _COLUMNS} | {
+            "list": self.list_column,
+            "missing_rank": _missing_rank(self.missing_rank or ()),
+            "wins": self.first_wins and (self.first_wins, self.second_wins),
+            "ties": self.tied,
+            "tie_words": self.tie_word,
+        }
+        return {name: value for name, value in given.items() if value}
+
+
+def _missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:
+    """What `--missing-rank` says: one word for all, or WORD=WHAT for each."""
+    if not words:
+        return None
+    if len(words) == 1 and "=" not in words[0]:
+        if words[0] not in ("error", "drop", "last"):
+            raise ValueError(
+                f"--missing-rank is error, drop or last, or tells words apart, as in DNF=last, not "
+                f"{words[0]!r}."
+            )
+        return words[0]
+    found = {}
+    for each in words:
+        word, equals, action = each.rpartition("=")
+        if not equals or action not in ("drop", "last"):
+            raise ValueError(
+                f"--missing-rank {each}: write WORD=drop or WORD=last, or one of error, drop and "
+                "last for all."
+            )
+        found[word] = action
+    return found
+
+
+def _as_commands(error: UnclearTable, file: Path, named: Mapping[str, Any]) -> str:
+    """What a table may be, as commands to copy."""
+    from tierrank.data.rankings.detection import KINDS
+
+    commands = []
+    for way in error.readings:
+        words = ["tierrank", "aggregate", str(file)]
+        if way.needs_kind:
+            words += ["--kind", way.kind]
+        for part, value in {**way.columns, "separator": named.get("separator")}.items():
+            if value:
+                values = (value,) if isinstance(value, str) else value
+                spelt = _SPELT.get(part, (f"--{part.replace('_', '-')}",))
+                options = spelt if len(spelt) == len(values) else spelt * len(values)
+                words += [word for pair in zip(options, values, strict=True) for word in pair]
+        commands.append(f"  {shlex.join(words)}   # {KINDS[way.kind]}")
+    return "\n".join([f"{error.place} Say which it is, as in", *commands])
