@@ -11,10 +11,7 @@ that quadrature itself. Tiers of equal scores have a closed form.
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -23,6 +20,7 @@ import torch
 from command import main
 from measure import Claim, Column, Progress, Report, Table, claims_table, error
 from mpmath import mp, mpf
+from peers import from_tests
 
 import tierrank as tr
 
@@ -190,8 +188,7 @@ def equal_errors(plan: Plan, progress: Progress) -> dict[str, dict[int, Worst]]:
 
 
 def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
-    sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
-    oracle = importlib.import_module("oracle")
+    oracle = from_tests("oracle")
     columns = [Column("largest error of"), Column("log P", error), Column("at")]
     columns.append(Column("gradient", error))
     at_random = random_errors(plan, oracle, progress)

@@ -10,13 +10,10 @@ order, RankNet looks at pairs, `log_softmax` at one winner); they are what peopl
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -40,7 +37,7 @@ from measure import (
     in_fresh_process,
     side_by_side,
 )
-from peers import list_mle, log_softmax, midpoint, rank_net, value_and_gradient
+from peers import from_tests, list_mle, log_softmax, midpoint, rank_net, value_and_gradient
 from torch import Tensor
 
 import tierrank as tr
@@ -483,14 +480,8 @@ def start_claims(times: Mapping[str, Times]) -> Iterator[Claim]:
 # The run -------------------------------------------------------------------------------------
 
 
-def load_oracle() -> ModuleType:
-    """The 40-digit reference of the tests."""
-    sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
-    return importlib.import_module("oracle")
-
-
 def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
-    oracle = load_oracle()
+    oracle = from_tests("oracle")
     warm_up()
     by_case: dict[str, Speeds] = {}
     for lists in speed_cases(plan):

@@ -11,13 +11,13 @@ from extreme_data import Source
 from extreme_fits import Fit, Reading, Store, perform
 from extreme_midpoint import MidpointLearner, Rule, fit_midpoint, padded
 
+import reference
 import tierrank as tr
 from tierrank.data.synthetic import label_sets
 from tierrank.extreme.batches import LabelBatches
 from tierrank.extreme.learner import LabelLearner
 from tierrank.extreme.network import Network
 from tierrank.extreme.ranker import ExtremeRanker
-from tierrank.plackett_luce import reference
 from tierrank.training.batches import Share
 
 

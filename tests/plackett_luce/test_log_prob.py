@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import reference
 import tierrank as tr
 from partitions import (
     compositions,
@@ -20,7 +21,6 @@ from partitions import (
     tiers_of_scores,
     value_and_gradient,
 )
-from tierrank.plackett_luce import reference
 
 SEEDS = st.integers(0, 10**6)
 
