@@ -5,7 +5,7 @@ look at them. `autograd.Function` is torch's way to stop them: at the bottom, `f
 ordinary tensors. So a function f of one tensor x is wrapped as a whole, and its derivatives are
 taken by ordinary autograd, inside. With J the Jacobian of f and H_l the Hessian of its l-th value:
 
-    value(x) = f,    push(x, v) = J v,    slope(x, u) = Jᵀ u,    bend(x, u, v) = Σ_l u_l H_l v
+    value(x) = f,    jvp(x, v) = J v,    vjp(x, u) = Jᵀ u,    hvp(x, u, v) = Σ_l u_l H_l v
 
 Each computes f anew, and a batch is a loop: the plain way, and only where a transform is active.
 """
@@ -93,14 +93,14 @@ class _Value(_Looped):
 
     @staticmethod
     def backward(ctx: Any, u: Tensor) -> tuple[None, Tensor]:
-        return None, _Slope.of(ctx.compute, *ctx.saved_tensors, u)
+        return None, _Vjp.of(ctx.compute, *ctx.saved_tensors, u)
 
     @staticmethod
     def jvp(ctx: Any, _: None, dx: Tensor) -> Tensor:
-        return _Push.of(ctx.compute, *ctx.saved_tensors, dx)
+        return _Jvp.of(ctx.compute, *ctx.saved_tensors, dx)
 
 
-class _Slope(_Looped):
+class _Vjp(_Looped):
     @staticmethod
     def forward(compute: Compute, x: Tensor, u: Tensor) -> Tensor:
         leaf, value = _value(compute, x)
@@ -110,16 +110,16 @@ class _Slope(_Looped):
     def backward(ctx: Any, v: Tensor) -> tuple[Tensor | None, ...]:
         x, u = ctx.saved_tensors
         _, by_x, by_u = ctx.needs_input_grad
-        bend = _Bend.of(ctx.compute, x, u, v) if by_x else None
-        return None, bend, _Push.of(ctx.compute, x, v) if by_u else None
+        to_x = _Hvp.of(ctx.compute, x, u, v) if by_x else None
+        return None, to_x, _Jvp.of(ctx.compute, x, v) if by_u else None
 
     @staticmethod
     def jvp(ctx: Any, _: None, dx: Tensor, du: Tensor) -> Tensor:
         x, u = ctx.saved_tensors
-        return _Bend.of(ctx.compute, x, u, dx) + _Slope.of(ctx.compute, x, du)
+        return _Hvp.of(ctx.compute, x, u, dx) + _Vjp.of(ctx.compute, x, du)
 
 
-class _Push(_Looped):
+class _Jvp(_Looped):
     @staticmethod
     def forward(compute: Compute, x: Tensor, v: Tensor) -> Tensor:
         leaf, value = _value(compute, x)
@@ -130,8 +130,8 @@ class _Push(_Looped):
     def backward(ctx: Any, u: Tensor) -> tuple[Tensor | None, ...]:
         x, v = ctx.saved_tensors
         _, by_x, by_v = ctx.needs_input_grad
-        bend = _Bend.of(ctx.compute, x, u, v) if by_x else None
-        return None, bend, _Slope.of(ctx.compute, x, u) if by_v else None
+        to_x = _Hvp.of(ctx.compute, x, u, v) if by_x else None
+        return None, to_x, _Vjp.of(ctx.compute, x, u) if by_v else None
 
     @staticmethod
     def jvp(ctx: Any, *_: Any) -> Tensor:
@@ -141,7 +141,7 @@ class _Push(_Looped):
         )
 
 
-class _Bend(_Looped):
+class _Hvp(_Looped):
     @staticmethod
     def forward(compute: Compute, x: Tensor, u: Tensor, v: Tensor) -> Tensor:
         leaf, value = _value(compute, x)
@@ -152,7 +152,7 @@ class _Bend(_Looped):
         if ctx.needs_input_grad[1] or ctx.needs_input_grad[2]:
             raise NotImplementedError(_THIRD)
         x, u, _ = ctx.saved_tensors
-        return None, None, None, _Bend.of(ctx.compute, x, u, w)  # H is symmetric
+        return None, None, None, _Hvp.of(ctx.compute, x, u, w)  # H is symmetric
 
     @staticmethod
     def jvp(ctx: Any, *_: Any) -> Tensor:

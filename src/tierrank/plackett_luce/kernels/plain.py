@@ -14,10 +14,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from tierrank.plackett_luce.inputs import why_nan, wide_dtype
-from tierrank.plackett_luce.kernels.few import few_items
-from tierrank.plackett_luce.kernels.integral import Nodes, Strengths
+from tierrank.plackett_luce.integral import CLAMP, Nodes, Rule, Strengths, few_items, rule_for
 from tierrank.plackett_luce.kernels.ragged import TierSums, scan
-from tierrank.plackett_luce.quadrature import CLAMP, Rule, rule_for
 from tierrank.tiers.layout import Slots, Tables, tables_of
 
 
@@ -206,7 +204,9 @@ def curvature_product(
     mean = below.mean(v, v_bottom)
     u = torch.ones_like(v) if diagonal else v - mean[of.row_tier]
     weight = torch.where(of.in_last, 0.0, below.weight(tier_weights)[of.row_tier])
-    slope, product, own = (weight * part for part in tier_bends(below, rule_for(kind), u, diagonal))
+    slope, product, own = (
+        weight * part for part in tier_hessians(below, rule_for(kind), u, diagonal)
+    )
     pull, push = (of.upper.sum(of.upper.take(part, 0.0)) for part in (slope, product))
     owed = below.owed(pull)
     more = below.owed(push + pull, power=2) if diagonal else below.owed(push - pull * mean)
@@ -220,7 +220,7 @@ def curvature_product(
     return out.to(kind), cost(below.bottom_share, of.bottom_paid, v_bottom).to(kind)
 
 
-def tier_bends(below: Below, rule: Rule, u: Tensor, diagonal: bool) -> tuple[Tensor, ...]:
+def tier_hessians(below: Below, rule: Rule, u: Tensor, diagonal: bool) -> tuple[Tensor, ...]:
     """[rows] E[r], M u and, if asked for, the diagonal of M, the Hessian of log P in d (else M u).
 
     By the integral for all sizes of tiers but one item, and in float64.
@@ -237,17 +237,17 @@ def tier_bends(below: Below, rule: Rule, u: Tensor, diagonal: bool) -> tuple[Ten
     for block, z, r in nodes.ratios():
         weight = shares[block].unsqueeze(1)
         slope = (weight * r).sum(2)
-        bend = (weight * r * (1 - z - r)).sum(2)
-        product = own = bend * by[block] + (weight * r * along[block].unsqueeze(1)).sum(2)
+        second = (weight * r * (1 - z - r)).sum(2)
+        product = own = second * by[block] + (weight * r * along[block].unsqueeze(1)).sum(2)
         if diagonal:
-            own = bend + (weight * (r - slope.unsqueeze(2)) ** 2).sum(2)
+            own = second + (weight * (r - slope.unsqueeze(2)) ** 2).sum(2)
         parts.append(torch.stack([slope, product, own]))
     all_three = torch.cat(parts, 1).flatten(1).index_select(1, of.place_in_upper)
 
     d = (below.scores - below.largest[of.row_tier]) - below.log_total[of.row_tier]
     slope = torch.sigmoid(-d)
-    bend = -slope * torch.sigmoid(d) * u
-    return torch.where(of.single_row, torch.stack([slope, bend, bend]), all_three).unbind(0)
+    second = -slope * torch.sigmoid(d) * u
+    return torch.where(of.single_row, torch.stack([slope, second, second]), all_three).unbind(0)
 
 
 def scale_lists(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> Tensor:

@@ -1,16 +1,38 @@
-"""The integral of `quadrature` in plain torch, for all tiers of a table at once.
+"""The integral of a tier over what is below it, in torch: the twin of `native/integral.hpp`.
 
-Static: the shapes follow from the table, and a search takes a fixed number of steps, unless
-looking whether all have arrived costs nothing (on the CPU, outside `torch.compile`). What is
+For a tier A over everything below it, B, with d_a = w_a − lse(w_B),
+
+    P(A > B) = ∫ exp F(x) dx,    F(x) = x − eˣ + Σ_{a∈A} log(1 − exp(−e^{x + d_a})),
+
+over the real line. It is proposition 1 of Ma et al. (2021) after u = exp(−eˣ). The integrand
+is entire and log-concave, so it has one mode, 0 ≤ x* ≤ log(1 + |A|) because F'(x*) = 0 reads
+eˣ = 1 + Σ r_a with
+
+    r(z) = z / (e^z − 1),    z_a = e^{x + d_a},    ∂F/∂d_a = r(z_a),    dr/dx = r (1 − z − r).
+
+Three steps give it, for all tiers of a table at once (`Nodes`):
+
+1. `mode`: Newton on φ(y) = 1 + Σ r(y e^{d_a}) − y in y = eˣ, which is convex and falls.
+2. `ends`: Newton on F(x) = F(x*) − drop, to each side. The fall needs to be right only to
+   about `tolerance`.
+3. Gauss-Legendre with `nodes` nodes between the two ends. With z₀ = e^{x₀ + d} at the left end
+   x₀, y = eˣ and E = y/y₀ − 1 ≥ 0 at a node,
+
+       A = 1 − exp(−z₀ E),    ρ = 1/(exp(z₀) − 1),
+       log q(z) − log q(z₀) = log(1 + ρ A),    r(z) = r(z₀) (1 + E) (1 − A) / (1 + ρ A),
+
+   for q(z) = 1 − e^−z: two elementary functions an item and node, and every difference keeps all
+   its digits, so that ten thousand equal items may round the same way.
+
+Few nodes suffice, because on its bracket the integrand looks like a Gaussian bump whatever the
+size of the tier: that is what makes the likelihood linear. `drop` balances what is cut off
+(e^−drop) against how wide the bracket is for its nodes.
+
+All of it is static: the shapes follow from the table, and a search takes a fixed number of steps,
+unless looking whether all have arrived costs nothing (on the CPU, outside `torch.compile`). What is
 done for every item and node is done in the scores' own kind of float.
 
-**Nodes.** With z₀ = e^{x₀ + d} at the left end x₀, y = eˣ and E = y/y₀ − 1 ≥ 0 at a node,
-
-    A = 1 − exp(−z₀ E),    ρ = 1/(exp(z₀) − 1),
-    log q(z) − log q(z₀) = log(1 + ρ A),    r(z) = r(z₀) (1 + E) (1 − A) / (1 + ρ A),
-
-for q(z) = 1 − e^−z and r(z) = z/(e^z − 1): two elementary functions an item and node, and every
-difference keeps all its digits, so that ten thousand equal items may round the same way.
+Tiers of few items need no integral: `few_items` sums over their subsets.
 """
 
 from __future__ import annotations
@@ -18,17 +40,54 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tierrank.plackett_luce.inputs import can_look
-from tierrank.plackett_luce.quadrature import (
-    LEGENDRE,
-    MODE_STEPS,
-    MODE_TOLERANCE,
-    Rule,
-)
 from tierrank.tiers.layout import Slots
+
+
+class Rule(NamedTuple):
+    """Gauss-Legendre `nodes` on a bracket where log-integrand has fallen by `drop`.
+
+    `end_steps` are Newton's to the ends of the bracket, of which a graph takes all.
+    """
+
+    nodes: int
+    drop: float
+    tolerance: float
+    end_steps: int
+
+
+# Worst error of log P relative to max(1, |log P|), over tiers of 2 to 10,000 items and
+# d in [−40, 40], equal and mixed: 1.5e-6 with the first and 2e-14 with the second.
+SINGLE = Rule(nodes=24, drop=13.5, tolerance=1.0, end_steps=6)
+DOUBLE = Rule(nodes=96, drop=34.0, tolerance=3.0, end_steps=8)
+
+# Beyond ±CLAMP an item is as good as infinitely weak or strong: 1 − exp(−z) is z, or 1, to
+# far below rounding (e^−40 relative, with e^x ≤ e^20).
+CLAMP = 60.0
+
+# A mode is good enough when the slope left over would move it by this many widths.
+MODE_TOLERANCE = 0.2
+
+# Newton's steps to the mode, of which a graph takes all.
+MODE_STEPS = 6
+
+
+def rule_for(dtype: torch.dtype) -> Rule:
+    """The rule whose error is below the rounding (float64) or the promise (float32) of dtype."""
+    return DOUBLE if dtype == torch.float64 else SINGLE
+
+
+def _legendre(nodes: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Nodes on [−1, 1] and the logarithms of their weights, as a graph takes constants."""
+    points, weights = np.polynomial.legendre.leggauss(nodes)
+    return tuple(points.tolist()), tuple(np.log(weights).tolist())
+
+
+LEGENDRE = {rule.nodes: _legendre(rule.nodes) for rule in (SINGLE, DOUBLE)}
 
 INVINCIBLE = 1e30  # e^d of an item that nothing beats, as in empty slots: q = 1, r = 0
 BLOCK = 1 << 16  # numbers in one (items, nodes) array on the CPU: they stay in its cache
@@ -86,8 +145,8 @@ def mode(tiers: Strengths) -> tuple[Tensor, Tensor, Tensor]:
     def slopes(y: Tensor) -> tuple[Tensor, Tensor]:
         z = tiers.at(y.unsqueeze(1)).squeeze(2)
         r = z * torch.exp(-z) / -expm1(-z)
-        drawn, bends = tiers.total(torch.stack([r, r * (1 - z - r)], 2).sum(1)).unbind(1)
-        return 1 - y + drawn, bends - y
+        drawn, second = tiers.total(torch.stack([r, r * (1 - z - r)], 2).sum(1)).unbind(1)
+        return 1 - y + drawn, second - y
 
     # the root of y = 1 + n/(1 + z/2), because r(z) is near 1/(1 + z/2)
     p = tiers.total(torch.where(tiers.slots.filled, d / (1 + d), 0.0).sum(1)) / n
@@ -95,16 +154,16 @@ def mode(tiers: Strengths) -> tuple[Tensor, Tensor, Tensor]:
     linear = 0.5 - 0.25 * mean
     y = (1 + n) / (linear + (linear**2 + 0.5 * mean * (1 + n)).sqrt())
     y = torch.minimum(y.clamp(min=1.0), 1 + n)
-    slope, bend = slopes(y)
+    slope, second = slopes(y)
     for _ in range(MODE_STEPS):
-        moving = slope * slope >= MODE_TOLERANCE**2 * -bend
+        moving = slope * slope >= MODE_TOLERANCE**2 * -second
         if _all_arrived(moving):
             break
-        drawn = slope + y  # 1 + Σ r, whose derivative in x is bend + y
-        in_logs = (drawn / y).log() / (1 - (bend + y) / drawn)
-        y = torch.where(moving, y * (1 + torch.maximum(-slope / bend, in_logs)), y)
-        slope, bend = slopes(y)
-    return y, slope, bend
+        drawn = slope + y  # 1 + Σ r, whose derivative in x is second + y
+        in_logs = (drawn / y).log() / (1 - (second + y) / drawn)
+        y = torch.where(moving, y * (1 + torch.maximum(-slope / second, in_logs)), y)
+        slope, second = slopes(y)
+    return y, slope, second
 
 
 def ends(tiers: Strengths, rule: Rule) -> tuple[Tensor, Tensor]:
@@ -113,7 +172,7 @@ def ends(tiers: Strengths, rule: Rule) -> tuple[Tensor, Tensor]:
     Newton's method on the logarithm of how far F has fallen: in y where that goes to the right,
     because from there F falls as an exponential of y does, and else in x.
     """
-    y, slope, bend = mode(tiers)
+    y, slope, second = mode(tiers)
     x, drop, floor = y.log(), rule.drop, -rule.drop - 1.5  # F(0) − F(x) ≥ −x − 1
 
     def at(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -125,8 +184,8 @@ def ends(tiers: Strengths, rule: Rule) -> tuple[Tensor, Tensor]:
         ).unbind(2)
         return x - y + logs, 1 - y + drawn
 
-    top = at(x.unsqueeze(1))[0] - (0.5 * slope * slope / bend).unsqueeze(1)
-    width = (-2 * drop / bend).sqrt()
+    top = at(x.unsqueeze(1))[0] - (0.5 * slope * slope / second).unsqueeze(1)
+    width = (-2 * drop / second).sqrt()
     both = torch.stack([x - 1.15 * width, x + torch.log1p(width)], 1).clamp(min=floor)
     for _ in range(rule.end_steps):
         f, slope = at(both)
@@ -218,3 +277,45 @@ class Nodes:
         less = expm1(self._minus_z[block].unsqueeze(2) * self._growth[block])  # −A
         rise = self._minus_odds[block].unsqueeze(2) * less
         return rise, (1 + less) / (1 + rise)
+
+
+def few_items(d: Tensor, with_slopes: bool) -> tuple[Tensor, Tensor]:
+    r"""[tiers] log P of tiers [tiers, n] of n items each, and [tiers, n] ∂ log P/∂d.
+
+    The items of a subset S are all drawn before those below with probability
+
+        chance(S) = Σ_{a∈S} D_a chance(S \ a) / (1 + Σ_{a∈S} D_a),    D_a = e^{d_a},
+
+    every term positive: exact to rounding. Written out subset by subset, so that `torch.compile`
+    makes one kernel of it. A factor min(D_a, 1) of every item is kept apart, as its logarithm:
+    whatever the scores, the rest neither overflows nor vanishes.
+    """
+    n = d.shape[1]
+    worths, by_one = d.exp().unbind(1), d.clamp(min=0.0).exp().unbind(1)  # D, D / min(D, 1)
+    subsets = range(1, 1 << n)
+    members = {s: [a for a in range(n) if s >> a & 1] for s in subsets}
+    total, chance = {0: torch.ones_like(d[:, 0])}, {0: torch.ones_like(d[:, 0])}
+    for s in subsets:
+        top = members[s][-1]
+        total[s] = total[s ^ 1 << top] + worths[top]
+        drawn = by_one[top] * chance[s ^ 1 << top]
+        for a in members[s][:-1]:
+            drawn = torch.addcmul(drawn, by_one[a], chance[s ^ 1 << a])
+        chance[s] = drawn / total[s]
+    everyone = subsets[-1]
+    log_prob = chance[everyone].log() + d.clamp(max=0.0).sum(1)
+    if not with_slopes:
+        return log_prob, d.new_empty(0)
+
+    # ∂ log P/∂d_a = 1 − Σ_{S∋a} visits(S) D_a / total(S), where visits(S) is how probable it is
+    # that S is left over at some time: blame(S) chance(S), blame = ∂ log chance(all)/∂ chance(S)
+    blame, met = {everyone: 1 / chance[everyone]}, dict.fromkeys(range(n), d.new_zeros(()))
+    for s in reversed(subsets):
+        share = blame[s] / total[s]
+        visits = share * chance[s]
+        for a in members[s]:
+            others = s ^ 1 << a
+            part = share * by_one[a]
+            blame[others] = blame[others] + part if others in blame else part
+            met[a] = met[a] + visits
+    return log_prob, torch.stack([1 - worths[a] * met[a] for a in range(n)], 1)
