@@ -56,7 +56,7 @@ void bind_products(nb::module_ &m);
 void bind_forest(nb::module_ &m);
 void bind_pairs(nb::module_ &m);
 void bind_strict_lists(nb::module_ &m);
-void bind_stage_bends(nb::module_ &m);
+void bind_stage_hessians(nb::module_ &m);
 void bind_tied_lists(nb::module_ &m);
 
 } // namespace tierrank

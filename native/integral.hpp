@@ -150,12 +150,12 @@ template <class T> class Integral {
         W whole(0.0);
         for (std::int64_t i = 0; i < end; i += LANES) {
             const V worth = max(V::load(tier.worth + i) * scale, smallest);
-            V r[S::most_nodes], mean(T(0)), bend(T(0));
+            V r[S::most_nodes], mean(T(0)), second(T(0));
             for (int k = 0; k < nodes; ++k) {
                 const V z = worth * V(T(growth[k])), weight = V(T(share[k]));
                 r[k] = decay(z).r;
                 mean = fma(weight, r[k], mean);
-                bend = fma(weight, r[k] * one_less_z_less_r(z, r[k]), bend);
+                second = fma(weight, r[k] * one_less_z_less_r(z, r[k]), second);
             }
             V cross(T(0)), variance(T(0));
             for (int k = 0; k < nodes; ++k) {
@@ -165,9 +165,9 @@ template <class T> class Integral {
             }
             W by = present(i, tier.size);
             if (u) by = by * load_up_to(u + i, tier.size - i);
-            const W product = fma(wide(bend), by, wide(cross) * present(i, tier.size));
+            const W product = fma(wide(second), by, wide(cross) * present(i, tier.size));
             whole += product;
-            (u ? product : wide(bend + variance)).store(out + i);
+            (u ? product : wide(second + variance)).store(out + i);
         }
         return sum(whole);
     }
@@ -503,7 +503,7 @@ template <class T> class Integral {
     }
 
     struct Point {
-        double f, slope, bend;
+        double f, slope, second;
     };
 
     // F, F' and F'' at x, without log Π z of nothing: plainly, item by item
@@ -511,7 +511,7 @@ template <class T> class Integral {
         const std::int64_t end = padded(tier.size);
         const double ex = exp1(x);
         const V scale = V(T(tier.scale * ex));
-        W logs(0.0), slope(0.0), bend(0.0);
+        W logs(0.0), slope(0.0), second(0.0);
         for (std::int64_t i = 0; i < end; i += LANES) {
             V z = min(V::load(tier.worth + i) * scale, V(MOST_EXPONENT<T> - T(7)));
             if (i + LANES > tier.size)
@@ -519,9 +519,9 @@ template <class T> class Integral {
             const auto [t, q, r] = decay(z);
             logs += log(wide(q));
             slope += wide(r);
-            bend += wide(r * (V(T(1)) - z - r));
+            second += wide(r * (V(T(1)) - z - r));
         }
-        return {x - ex + sum(logs), 1.0 - ex + sum(slope), sum(bend) - ex};
+        return {x - ex + sum(logs), 1.0 - ex + sum(slope), sum(second) - ex};
     }
 
     // The two ends between which F stays within `drop` of its maximum, to about `tolerance`.
@@ -529,16 +529,16 @@ template <class T> class Integral {
         // φ(y) = 1 + Σ r(y e^d) − y is convex and falls: Newton's steps in y do not overshoot
         double ey = std::max(from, 1e-3), x = std::log(ey);
         Point p = at(tier, x);
-        for (int step = 0; step < MAX_STEPS && p.slope * p.slope >= 0.04 * -p.bend; ++step) {
-            ey = std::max(ey - p.slope * ey / p.bend, 1e-3);
+        for (int step = 0; step < MAX_STEPS && p.slope * p.slope >= 0.04 * -p.second; ++step) {
+            ey = std::max(ey - p.slope * ey / p.second, 1e-3);
             x = std::log(ey);
             p = at(tier, x);
         }
-        const double level = p.f - 0.5 * p.slope * p.slope / p.bend - S::drop;
-        const double width = std::sqrt(-2.0 * S::drop / p.bend);
+        const double level = p.f - 0.5 * p.slope * p.slope / p.second - S::drop;
+        const double width = std::sqrt(-2.0 * S::drop / p.second);
 
         // To the right F falls much as y (e^t − 1 − t) + (−F'' − y) t²/2 does, with t = x − x*
-        const double steady = -p.bend - ey;
+        const double steady = -p.second - ey;
         double t = width;
         for (int step = 0; step < 4; ++step) {
             const double grown = std::exp(t);
@@ -559,8 +559,8 @@ template <class T> class Integral {
             p = at(tier, left);
             const double excess = level - p.f;
             if (std::abs(excess) < S::tolerance) break;
-            // the nearer root of slope·h + bend·h²/2 = excess, or Newton's step without one
-            const double discriminant = p.slope * p.slope + 2.0 * p.bend * excess;
+            // the nearer root of slope·h + second·h²/2 = excess, or Newton's step without one
+            const double discriminant = p.slope * p.slope + 2.0 * p.second * excess;
             const double h = discriminant > 0.0
                                  ? 2.0 * excess / (p.slope + std::sqrt(discriminant))
                                  : excess / p.slope;

@@ -112,9 +112,9 @@ enum class PairKind {
     davidson_win,
     davidson_tie,
     hinge,
-    rao_kupper_win_bend, // second derivatives, in the place of slopes
-    rao_kupper_tie_bend,
-    davidson_bend,
+    rao_kupper_win_second, // second derivatives, in the place of slopes
+    rao_kupper_tie_second,
+    davidson_second,
 };
 
 template <class T> struct Pairs {
@@ -124,7 +124,7 @@ template <class T> struct Pairs {
     const std::int64_t *start, *stop;
     double parameter;
     double *loss, *by_parameter; // [items] sums over the pairs of i
-    double *gradient;            // [items] of the sum of all losses; of bends, the Hessian's diagonal
+    double *gradient;            // [items] of the sum of all losses; of second derivatives, the Hessian's diagonal
 };
 
 // Pairs of what lists name with a block of labels: entries borders[i] … borders[i + 1] − 1 of `named`

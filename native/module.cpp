@@ -33,7 +33,7 @@ NB_MODULE(_native, m) {
     bind_forest(m);
     bind_pairs(m);
     bind_strict_lists(m);
-    bind_stage_bends(m);
+    bind_stage_hessians(m);
     bind_tied_lists(m);
 }
 

@@ -29,7 +29,7 @@ template <class T> struct PairTerms {
 struct Slopes { // x = w_j − w_i: what w_j gets, w_i gets with the other sign,
     static constexpr double of_own = -1.0;
 };
-struct Bends { // but of a second derivative with the same
+struct SecondDerivatives { // but of a second derivative with the same
     static constexpr double of_own = 1.0;
 };
 
@@ -120,7 +120,7 @@ template <class T> TIERRANK_INLINE Vec<T> sigmoid_slope(Vec<T> x) {
     return e / (total * total);
 }
 
-template <class T> struct RaoKupperWinBend : Bends {
+template <class T> struct RaoKupperWinSecond : SecondDerivatives {
     Vec<T> c;
     TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
         const Vec<T> nothing(T(0));
@@ -128,7 +128,7 @@ template <class T> struct RaoKupperWinBend : Bends {
     }
 };
 
-template <class T> struct RaoKupperTieBend : Bends {
+template <class T> struct RaoKupperTieSecond : SecondDerivatives {
     Vec<T> c;
     TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
         const Vec<T> nothing(T(0)), x = other - own;
@@ -138,7 +138,7 @@ template <class T> struct RaoKupperTieBend : Bends {
 
 // Wins and ties alike: the variance of ½, −½ and 0 with weights up, down and tie, e^(x/2), e^(−x/2)
 // and e^β, which is (up · down + ¼ (up + down) · tie) / total², all of it positive.
-template <class T> struct DavidsonBend : Bends {
+template <class T> struct DavidsonSecond : SecondDerivatives {
     Vec<T> beta;
     TIERRANK_INLINE PairTerms<T> operator()(Vec<T> own, Vec<T> other) const {
         using V = Vec<T>;
@@ -262,9 +262,9 @@ template <class T> void pair_sums(const Pairs<T> &p, int threads) {
     case PairKind::rao_kupper_tie: return pair_sums_of(RaoKupperTie<T>{{}, at}, p, threads);
     case PairKind::davidson_win: return pair_sums_of(DavidsonWin<T>{{}, at}, p, threads);
     case PairKind::davidson_tie: return pair_sums_of(DavidsonTie<T>{{}, at}, p, threads);
-    case PairKind::rao_kupper_win_bend: return pair_sums_of(RaoKupperWinBend<T>{{}, at}, p, threads);
-    case PairKind::rao_kupper_tie_bend: return pair_sums_of(RaoKupperTieBend<T>{{}, at}, p, threads);
-    case PairKind::davidson_bend: return pair_sums_of(DavidsonBend<T>{{}, at}, p, threads);
+    case PairKind::rao_kupper_win_second: return pair_sums_of(RaoKupperWinSecond<T>{{}, at}, p, threads);
+    case PairKind::rao_kupper_tie_second: return pair_sums_of(RaoKupperTieSecond<T>{{}, at}, p, threads);
+    case PairKind::davidson_second: return pair_sums_of(DavidsonSecond<T>{{}, at}, p, threads);
     case PairKind::hinge: return; // inside lists hinges are summed by sorting, in Python
     }
 }

@@ -19,16 +19,16 @@ namespace tierrank::TIERRANK_SET {
 
 // log chance(all) with two derivatives in log D. With N(S) = Σ_{a∈S} D_a chance(S \ a),
 // chance(S) = N(S) / (1 + Σ_S D), and D_a = e^{d_a} is its own derivative: so numerator and quotient
-// are differentiated twice as they are built. Fills own [n] and bends [n · n], and returns chance(all).
+// are differentiated twice as they are built. Fills own [n] and matrix [n · n], and returns chance(all).
 template <int n>
-inline Vec<double> few_bends(const Vec<double> *D, Vec<double> *own, Vec<double> *bends) {
+inline Vec<double> few_hessian(const Vec<double> *D, Vec<double> *own, Vec<double> *matrix) {
     using V = Vec<double>;
     constexpr int all = (1 << n) - 1;
-    V chance[1 << n], slope[1 << n][n], bend[1 << n][n][n]; // of bend, b ≤ c only
+    V chance[1 << n], slope[1 << n][n], hessian[1 << n][n][n]; // of hessian, b ≤ c only
     chance[0] = V(1.0);
     for (int b = 0; b < n; ++b) {
         slope[0][b] = V(0.0);
-        for (int c = b; c < n; ++c) bend[0][b][c] = V(0.0);
+        for (int c = b; c < n; ++c) hessian[0][b][c] = V(0.0);
     }
     for (int s = 1; s <= all; ++s) {
         V total(1.0), drawn(0.0), first[n], second[n][n];
@@ -51,7 +51,7 @@ inline Vec<double> few_bends(const Vec<double> *D, Vec<double> *own, Vec<double>
                         second[b][a] += moved;
                     else // on the diagonal it comes from both sides
                         second[a][b] += b == a ? moved + moved : moved;
-                    for (int c = b; c < n; ++c) second[b][c] = fma(D[a], bend[o][b][c], second[b][c]);
+                    for (int c = b; c < n; ++c) second[b][c] = fma(D[a], hessian[o][b][c], second[b][c]);
                 }
             }
         const V inverse = V(1.0) / total;
@@ -65,14 +65,14 @@ inline Vec<double> few_bends(const Vec<double> *D, Vec<double> *own, Vec<double>
             for (int c = b; c < n; ++c) {
                 V less = fma(slope[s][b], of[c], slope[s][c] * of[b]);
                 if (b == c) less = fma(chance[s], of[b], less);
-                bend[s][b][c] = (second[b][c] - less) * inverse;
+                hessian[s][b][c] = (second[b][c] - less) * inverse;
             }
     }
     const V whole = V(1.0) / chance[all];
     for (int a = 0; a < n; ++a) own[a] = slope[all][a] * whole;
     for (int a = 0; a < n; ++a)
         for (int b = a; b < n; ++b)
-            bends[a * n + b] = bends[b * n + a] = bend[all][a][b] * whole - own[a] * own[b];
+            matrix[a * n + b] = matrix[b * n + a] = hessian[all][a][b] * whole - own[a] * own[b];
     return chance[all];
 }
 
@@ -124,18 +124,18 @@ class TiedWorker {
     template <int n> void flush(const TiedTerms &p) {
         Batch &batch = batches[n];
         if (!batch.count) return;
-        W D[n], own[n], bends[n * n];
+        W D[n], own[n], matrix[n * n];
         for (int k = 0; k < LANES; ++k) {
             const std::int64_t j = batch.tier[k < batch.count ? k : 0], start = p.tier_offsets[j];
             for (int a = 0; a < n; ++a) D[a].set(k, p.worth[p.items[start + a]] / p.below[j]);
         }
-        const W log_p = log(p.matrices ? few_bends<n>(D, own, bends) : few_items<n>(D, own));
+        const W log_p = log(p.matrices ? few_hessian<n>(D, own, matrix) : few_items<n>(D, own));
         for (int k = 0; k < batch.count; ++k) {
             const std::int64_t j = batch.tier[k];
             p.value[j] = log_p[k];
             for (int a = 0; a < n; ++a) p.slopes[p.tier_offsets[j] + a] = own[a][k];
             if (p.matrices)
-                for (int a = 0; a < n * n; ++a) p.matrices[p.matrix_offsets[j] + a] = bends[a][k];
+                for (int a = 0; a < n * n; ++a) p.matrices[p.matrix_offsets[j] + a] = matrix[a][k];
         }
         batch.count = 0;
     }
@@ -162,12 +162,12 @@ class TiedWorker {
         for (std::int64_t a = 0; a < size; ++a) {
             const W strength(std::min(worth[a] * tier.scale, INVINCIBLE) * integral.y);
             double *row = centred.data() + a * nodes;
-            W mean(0.0), bend(0.0);
+            W mean(0.0), second(0.0);
             for (int k = 0; k < nodes; k += LANES) {
                 const W z = min(strength * W::load(integral.growth + k), W(MOST_EXPONENT<double> - 7.0));
                 const W r = decay(z).r, part = W::load(integral.share + k) * r;
                 mean += part;
-                bend = fma(part, W(1.0) - z - r, bend);
+                second = fma(part, W(1.0) - z - r, second);
                 r.store(row + k);
             }
             const double own = p.slopes[start + a] = sum(mean);
@@ -180,7 +180,7 @@ class TiedWorker {
                 W both(0.0);
                 for (int k = 0; k < nodes; k += LANES)
                     both = fma(W::load(row + k), W::load(weighted.data() + b * nodes + k), both);
-                out[a * size + b] = out[b * size + a] = sum(both) + (a == b ? sum(bend) : 0.0);
+                out[a * size + b] = out[b * size + a] = sum(both) + (a == b ? sum(second) : 0.0);
             }
         }
     }

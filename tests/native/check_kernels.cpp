@@ -144,7 +144,7 @@ Reals list_product(const List &list, const Reals &scores, const Reals &v) {
 
 // Several lists at once, as the kernels take them, with sizes on either side of what they treat apart.
 template <class T> void check_lists(const Kernels &kernels, int problems) {
-    const double exact = sizeof(T) == 4 ? 1e-5 : 1e-12, bend = sizeof(T) == 4 ? 2e-4 : 1e-6;
+    const double exact = sizeof(T) == 4 ? 1e-5 : 1e-12, second = sizeof(T) == 4 ? 2e-4 : 1e-6;
     const std::int64_t sizes[] = {1, 2, 3, 4, 5, 6, 8, 13, 40, 90};
     std::vector<List> lists;
     Indices row_offsets{0}, order, tier_offsets{0}, list_offsets{0};
@@ -201,15 +201,15 @@ template <class T> void check_lists(const Kernels &kernels, int problems) {
         const Reals bent = list_product(lists[i], w, v);
         for (std::size_t row = start; row < stop; ++row) {
             close("gradient", double(slope[row]), gradient[row - start], 5.0 * exact);
-            close("Hessian product", product[row], bent[row - start], bend);
+            close("Hessian product", product[row], bent[row - start], second);
         }
         close("gradient of the bottom", bottom_slope[i], gradient.back(), 5.0 * exact);
-        close("Hessian product of the bottom", bottom_product[i], bent.back(), bend);
+        close("Hessian product of the bottom", bottom_product[i], bent.back(), second);
         if (start == stop) continue;
         const auto row = std::size_t(whole(0, std::int64_t(stop - start) - 1));
         Reals only(w.size(), 0.0L);
         only[row] = 1.0L;
-        close("Hessian diagonal", diagonal[start + row], list_product(lists[i], w, only)[row], bend);
+        close("Hessian diagonal", diagonal[start + row], list_product(lists[i], w, only)[row], second);
     }
 }
 

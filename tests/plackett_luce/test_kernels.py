@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tierrank as tr
 from partitions import computing, each_dtype, each_kernel, ragged
-from tierrank.plackett_luce import kernels, operators
+from tierrank.plackett_luce import operators
 from tierrank.plackett_luce.kernels import kernel_for, native, plain, using
 
 CPU = torch.device("cpu")
@@ -50,23 +50,6 @@ def test_the_compiled_kernel_refuses_other_devices():
         kernel_for(torch.device("cuda"))
 
 
-def test_without_the_core_plain_torch_computes_after_a_warning(monkeypatch):
-    def does_not_load():
-        raise ImportError("no core")
-
-    monkeypatch.setattr(kernels, "_compiled", does_not_load)
-    kernels._compiled_if_it_loads.cache_clear()
-    try:
-        with pytest.warns(RuntimeWarning, match="no core.*plain torch"):
-            assert kernel_for(CPU) is plain
-        value = tr.log_prob(np.zeros(3), tr.Tiers.from_labels([1, 0, 0]))  # warns no more
-        np.testing.assert_allclose(value, [np.log(1 / 3)])
-        with using("compiled"), pytest.raises(ImportError):
-            kernel_for(CPU)
-    finally:
-        kernels._compiled_if_it_loads.cache_clear()
-
-
 # The same numbers ------------------------------------------------------------------------------
 
 
@@ -98,8 +81,8 @@ def everything(scores, bottom, layout, weights=NO_WEIGHTS):
     return [
         operators.log_prob(scores, bottom, *layout, weights, False)[0],
         *operators.log_prob(scores, bottom, *layout, weights, True),
-        *operators.curvature_product(scores, bottom, *layout, weights, vector, below),
-        *operators.curvature_diagonal(scores, bottom, layout, weights),
+        *operators.hessian_product(scores, bottom, *layout, weights, vector, below),
+        *operators.hessian_diagonal(scores, bottom, layout, weights),
     ]
 
 

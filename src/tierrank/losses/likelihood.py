@@ -18,9 +18,9 @@ from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import Array, Pass, fill_stages, in_one_pass
 from tierrank.losses.positions import Alpha, tier_weights
 from tierrank.plackett_luce import log_prob
-from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores
-from tierrank.plackett_luce.kernels.ragged import TierSums
+from tierrank.plackett_luce.lists import FlatLists
+from tierrank.plackett_luce.tier_sums import TierSums
 from tierrank.tiers import Tiers
 
 Ties = Literal["exact", "input", "random"]

@@ -19,8 +19,8 @@ from tierrank.losses.one_pass import (
     shares_a_rest,
 )
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
-from tierrank.plackett_luce.kernels.ragged import Groups, Pair
-from tierrank.plackett_luce.scored import ScoredLists
+from tierrank.plackett_luce.lists import ScoredLists
+from tierrank.plackett_luce.tier_sums import Groups, Pair
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, repeat
 

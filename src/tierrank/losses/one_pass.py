@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from tierrank import _native
-from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.kernels import compiled_for
 from tierrank.plackett_luce.kernels.native import checked_layout
+from tierrank.plackett_luce.lists import FlatLists
 from tierrank.tiers import Tiers
 
 Array = npt.NDArray[Any]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
-from tierrank.plackett_luce.kernels.ragged import Groups
+from tierrank.plackett_luce.tier_sums import Groups
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, ranges, repeat
 

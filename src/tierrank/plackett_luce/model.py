@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank.plackett_luce import transforms
-from tierrank.plackett_luce.flat import FlatLists
-from tierrank.plackett_luce.inputs import Scores, check_finite
-from tierrank.plackett_luce.tier_weights import upper_tier_weights
+from tierrank.plackett_luce import operators, transforms
+from tierrank.plackett_luce.inputs import NonFiniteScore, Scores, check_finite
+from tierrank.plackett_luce.kernels import fused_for, kernel_for
+from tierrank.plackett_luce.kernels.plain import in_graph
+from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
 from tierrank.tiers import Tiers
 
 
@@ -22,7 +23,8 @@ def log_prob(scores: Any, tiers: Tiers, *, tier_weights: Any = None) -> Any:
 
     .. math:: \log P(S_1 > \dots > S_M) = \sum_{m<M} \log P(S_m > S_{m+1} \cup \dots \cup S_M)
 
-    Each term is one integral, computed to rounding in time linear in the tier (`quadrature`).
+    Each term is one integral, computed to rounding in time linear in the tier: `integral` has the
+    derivation, and `native/integral.hpp` what the CPU does.
     With tier weights α, constants, the terms count more or less, and the sum is no longer the
     log of a probability:
 
@@ -71,7 +73,24 @@ def log_prob(scores: Any, tiers: Tiers, *, tier_weights: Any = None) -> Any:
     lists = FlatLists(values, tiers)
     if tier_weights is not None:
         tier_weights = upper_tier_weights(tier_weights, tiers, lists.own)
-    return given.same_kind(lists.log_prob(tier_weights))
+    problem = lists.problem(tier_weights)
+    # what the bottom depends on are scores too: if it is to be differentiated, so are the rows
+    differentiated = torch.is_grad_enabled() and lists.rows.requires_grad
+    if torch.compiler.is_compiling():
+        if fused_for(values.device):
+            tables = tiers.tables(lists.own)
+            value = in_graph(lists.rows, lists.bottom, tables, tier_weights, differentiated)
+        else:
+            value = operators.log_prob(*operators.problem_of(*problem), differentiated)[0]
+        return given.same_kind(value)
+    try:
+        if differentiated:
+            value = operators.EagerLogProb.apply(*problem)  # type: ignore[no-untyped-call]
+        else:
+            value = kernel_for(values.device).log_prob_and_gradient(*problem, False)[0]
+    except NonFiniteScore as error:
+        raise lists.located(error) from None
+    return given.same_kind(value)
 
 
 def log_prob_above(scores: Any, above: Any, below: Any) -> Any:

@@ -40,9 +40,7 @@ torch.library.define(
 
 
 log_prob: Callable[..., tuple[Tensor, Tensor, Tensor]] = torch.ops.tierrank.log_prob.default
-curvature_product: Callable[..., tuple[Tensor, Tensor]] = (
-    torch.ops.tierrank.curvature_product.default
-)
+hessian_product: Callable[..., tuple[Tensor, Tensor]] = torch.ops.tierrank.curvature_product.default
 scale_lists: Callable[..., Tensor] = torch.ops.tierrank.scale_lists.default
 
 
@@ -145,7 +143,7 @@ def _log_prob_backward(
     if by_gradient is not None or by_bottom is not None:
         vector = torch.zeros_like(scores) if by_gradient is None else by_gradient
         bottom_vector = torch.zeros_like(bottom) if by_bottom is None else by_bottom
-        second = curvature_product(scores, bottom, row_offsets, *rest, vector, bottom_vector)
+        second = hessian_product(scores, bottom, row_offsets, *rest, vector, bottom_vector)
         to_scores = second[0] if to_scores is None else to_scores + second[0]
         to_bottom = second[1] if to_bottom is None else to_bottom + second[1]
     return to_scores, to_bottom, *(None,) * 6
@@ -157,18 +155,18 @@ torch.library.register_autograd(
 
 
 @torch.library.impl("tierrank::curvature_product", "CompositeExplicitAutograd")
-def _curvature_product(
+def _hessian_product(
     scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
     list_offsets: Tensor, tier_weights: Tensor, vector: Tensor, bottom_vector: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Every list's Hessian times its part of (vector [rows], bottom_vector [lists])."""
     layout = (row_offsets, order, tier_offsets, list_offsets)
     kernel = kernel_for(scores.device)
-    return kernel.curvature_product(scores, bottom, layout, tier_weights, vector, bottom_vector)  # type: ignore[no-any-return]
+    return kernel.hessian_product(scores, bottom, layout, tier_weights, vector, bottom_vector)  # type: ignore[no-any-return]
 
 
 @torch.library.register_fake("tierrank::curvature_product")
-def _curvature_product_shapes(
+def _hessian_product_shapes(
     scores: Tensor, bottom: Tensor, row_offsets: Tensor, order: Tensor, tier_offsets: Tensor,
     list_offsets: Tensor, tier_weights: Tensor, vector: Tensor, bottom_vector: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -179,7 +177,9 @@ def _keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.save_for_backward(*inputs)
 
 
-def _curvature_backward(ctx: Any, by_rows: Tensor, by_bottom: Tensor) -> tuple[Tensor | None, ...]:
+def _hessian_product_backward(
+    ctx: Any, by_rows: Tensor, by_bottom: Tensor
+) -> tuple[Tensor | None, ...]:
     if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
         raise NotImplementedError(
             "the likelihood can be differentiated twice, and this asks for a third derivative; "
@@ -187,20 +187,20 @@ def _curvature_backward(ctx: Any, by_rows: Tensor, by_bottom: Tensor) -> tuple[T
         )
     # H is symmetric
     *problem, _, _ = ctx.saved_tensors
-    return *(None,) * 7, *curvature_product(*problem, by_rows, by_bottom)
+    return *(None,) * 7, *hessian_product(*problem, by_rows, by_bottom)
 
 
 torch.library.register_autograd(
-    "tierrank::curvature_product", _curvature_backward, setup_context=_keep_inputs
+    "tierrank::curvature_product", _hessian_product_backward, setup_context=_keep_inputs
 )
 
 
-def curvature_diagonal(
+def hessian_diagonal(
     scores: Tensor, bottom: Tensor, layout: tuple[Tensor, ...], tier_weights: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The diagonal of every list's Hessian: in scores [rows] and in bottom [lists]."""
     kernel = kernel_for(scores.device)
-    return kernel.curvature_product(scores, bottom, layout, tier_weights, None, None)  # type: ignore[no-any-return]
+    return kernel.hessian_product(scores, bottom, layout, tier_weights, None, None)  # type: ignore[no-any-return]
 
 
 @torch.library.impl("tierrank::scale_lists", "CompositeExplicitAutograd")

@@ -10,7 +10,9 @@ groups to items and back by gathering only. All of it is made once, outside grap
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +21,9 @@ from tierrank.tiers.arrays import offsets, outside_graphs, range_numbers, repeat
 
 if TYPE_CHECKING:
     from tierrank.tiers.container import Tiers
+
+LayoutTensors: TypeAlias = tuple[Tensor, ...]  # a `Layout` without its `rows`
+Made = TypeVar("Made")
 
 FEW = 3  # tiers of up to so many items are summed over their subsets, without an integral
 WIDTHS = (2, 4, 8, 16)  # a row of these is summed in float32, if the scores are that
@@ -297,24 +302,42 @@ def neighbours(steps_left: Tensor, direction: int) -> list[tuple[Tensor, Tensor]
     return partners
 
 
-# Tables by the identity of the first tensor of their layout, as long as that lives.
-_kept: dict[int, tuple[tuple[weakref.ref[Tensor], ...], Tables]] = {}
+def once_a_layout(make: Callable[[LayoutTensors], Made]) -> Callable[[LayoutTensors], Made]:
+    """Make something of row_offsets, order, tier_offsets and list_offsets once; keep it with them.
+
+    Operators get these four tensors and nothing else, so that their identity has to tell.
+    """
+    kept: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor, Tensor, Made]] = {}
+
+    @wraps(make)
+    def found(layout: LayoutTensors) -> Made:
+        row_offsets, order, tier_offsets, list_offsets = layout
+        key = id(row_offsets)
+        entry = kept.get(key)
+        if (
+            entry is not None
+            and entry[0]() is row_offsets
+            and entry[1] is order
+            and entry[2] is tier_offsets
+            and entry[3] is list_offsets
+        ):
+            return entry[4]
+        made = make(layout)
+
+        def forget(_: Any) -> None:
+            if (entry := kept.get(key)) is not None and entry[4] is made:
+                del kept[key]
+
+        kept[key] = weakref.ref(row_offsets, forget), order, tier_offsets, list_offsets, made
+        return made
+
+    return found
 
 
-def _tables_of(layout: tuple[Tensor, ...]) -> Tables:
+@once_a_layout
+def _tables_of(layout: LayoutTensors) -> Tables:
     """The tables of a layout, made once and kept as long as its tensors."""
-    key = id(layout[0])
-    entry = _kept.get(key)
-    if entry is not None and all(ref() is part for ref, part in zip(entry[0], layout, strict=True)):
-        return entry[1]
-    made = Tables(tuple(part.detach() for part in layout))
-
-    def forget(_: Any) -> None:
-        if (entry := _kept.get(key)) is not None and entry[1] is made:
-            del _kept[key]
-
-    _kept[key] = (weakref.ref(layout[0], forget), *map(weakref.ref, layout[1:])), made
-    return made
+    return Tables(tuple(part.detach() for part in layout))
 
 
 tables_of = outside_graphs(

@@ -10,7 +10,7 @@ import torch
 from tierrank.aggregation.lists import FloatArray
 from tierrank.aggregation.terms.parts import Bend, by_columns, outer_products
 from tierrank.plackett_luce import Curvature, log_prob, operators
-from tierrank.plackett_luce.flat import FlatLists
+from tierrank.plackett_luce.lists import FlatLists
 from tierrank.tiers import Tiers
 
 
@@ -76,7 +76,7 @@ class ExactBend:
             there = lengths > place
             vector = torch.zeros_like(lists.rows)
             vector[torch.from_numpy(starts[:-1][there] + place)] = 1.0
-            row, _ = operators.curvature_product(
+            row, _ = operators.hessian_product(
                 lists.rows, lists.bottom, *lists.layout, no_weights, vector, nothing
             )
             at = np.flatnonzero(there[owner])

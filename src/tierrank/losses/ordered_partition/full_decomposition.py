@@ -11,12 +11,12 @@ from torch import Tensor
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_rest
 from tierrank.losses.ordered_partition.stages import Direction, Stages, has_stages, is_backward
-from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
-from tierrank.plackett_luce.kernels.ragged import Groups, Pair, TierSums, neighbours
-from tierrank.plackett_luce.rest import Rest
+from tierrank.plackett_luce.lists import FlatLists, Rest
+from tierrank.plackett_luce.tier_sums import Groups, Pair, TierSums
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, repeat
+from tierrank.tiers.layout import neighbours
 
 
 @objective

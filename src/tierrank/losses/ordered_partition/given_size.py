@@ -19,7 +19,7 @@ from torch.nn.functional import logsigmoid, pad
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
-from tierrank.plackett_luce.kernels.ragged import Groups
+from tierrank.plackett_luce.tier_sums import Groups
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, ranges, repeat
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.inputs import Scores
-from tierrank.plackett_luce.kernels.ragged import Groups
+from tierrank.plackett_luce.tier_sums import Groups
 from tierrank.tiers import Tiers
 
 

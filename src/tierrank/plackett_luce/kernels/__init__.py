@@ -5,15 +5,15 @@ The choice is made by itself. `using("plain")` overrides it, for tests and compa
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from types import ModuleType
 from typing import Literal
 
 import torch
+
+from tierrank.plackett_luce.kernels import native, plain
 
 Choice = Literal["auto", "compiled", "plain"]
 
@@ -41,41 +41,14 @@ def kernel_for(device: torch.device) -> ModuleType:
     choice = _choice.get()
     if choice == "compiled" and device.type != "cpu":
         raise ValueError(f"the compiled kernel is for the CPU, and the scores are on {device}")
-    if choice == "plain" or device.type != "cpu":
-        return _plain()
-    return _compiled() if choice == "compiled" else _compiled_if_it_loads()
+    return native if choice != "plain" and device.type == "cpu" else plain
 
 
 def compiled_for(device: torch.device) -> bool:
     """Whether compiled code computes for scores on this device."""
-    return kernel_for(device) is not _plain()
+    return kernel_for(device) is native
 
 
 def fused_for(device: torch.device) -> bool:
     """Whether `torch.compile` gets the tensor operations themselves, to fuse; not an operator."""
     return device.type != "cpu" or _choice_in_graphs == "plain"
-
-
-def _plain() -> ModuleType:
-    from tierrank.plackett_luce.kernels import plain
-
-    return plain
-
-
-def _compiled() -> ModuleType:
-    from tierrank.plackett_luce.kernels import native
-
-    return native
-
-
-@cache
-def _compiled_if_it_loads() -> ModuleType:
-    try:
-        return _compiled()
-    except ImportError as error:
-        warnings.warn(
-            f"the native core does not load ({error}): plain torch computes, far slower",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return _plain()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -13,34 +12,15 @@ from torch import Tensor
 from tierrank import _native
 from tierrank._types import AnyArray, FloatArray
 from tierrank.plackett_luce.inputs import why_nan
+from tierrank.tiers.layout import once_a_layout
 
 Pullback: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 
-# Layouts that were checked, by the identity of the first of their tensors, as long as that lives.
-_kept: dict[int, tuple[weakref.ref[Tensor], Tensor, Tensor, Tensor, _native.Layout]] = {}
 
-
+@once_a_layout
 def checked_layout(layout: tuple[Tensor, ...]) -> _native.Layout:
     """The core's own view of row_offsets, order, tier_offsets and list_offsets; made once."""
-    row_offsets, order, tier_offsets, list_offsets = layout
-    entry = _kept.get(id(row_offsets))
-    if (
-        entry is not None
-        and entry[0]() is row_offsets
-        and entry[1] is order
-        and entry[2] is tier_offsets
-        and entry[3] is list_offsets
-    ):
-        return entry[4]
-    made = _native.Layout(*map(_numbers, layout))
-    key = id(row_offsets)
-
-    def forget(_: Any) -> None:
-        if (entry := _kept.get(key)) is not None and entry[4] is made:
-            del _kept[key]
-
-    _kept[key] = weakref.ref(row_offsets, forget), order, tier_offsets, list_offsets, made
-    return made
+    return _native.Layout(*map(_numbers, layout))
 
 
 def _numbers(values: Tensor) -> AnyArray:
@@ -143,7 +123,7 @@ def derivatives(
     )
 
 
-def curvature_product(
+def hessian_product(
     scores: Tensor,
     bottom: Tensor,
     layout: tuple[Tensor, ...],

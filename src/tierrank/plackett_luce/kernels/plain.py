@@ -8,6 +8,7 @@ devices that have none.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from torch.nn.functional import logsigmoid
 
 from tierrank.plackett_luce.inputs import why_nan, wide_dtype
 from tierrank.plackett_luce.integral import CLAMP, Nodes, Rule, Strengths, few_items, rule_for
-from tierrank.plackett_luce.kernels.ragged import TierSums, scan
+from tierrank.plackett_luce.tier_sums import TierSums, scan
 from tierrank.tiers.layout import Slots, Tables, tables_of
 
 
@@ -180,10 +181,10 @@ def derivatives(
     """As `native.derivatives`."""
     value, gradient, _ = log_prob_and_gradient(scores, bottom, layout, tier_weights, True)
     assert gradient is not None
-    return value, gradient, curvature_product(scores, bottom, layout, tier_weights, None, None)[0]
+    return value, gradient, hessian_product(scores, bottom, layout, tier_weights, None, None)[0]
 
 
-def curvature_product(
+def hessian_product(
     scores: Tensor,
     bottom: Tensor | None,
     layout: tuple[Tensor, ...],
@@ -191,7 +192,7 @@ def curvature_product(
     vector: Tensor | None,
     bottom_vector: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """As `native.curvature_product`; the formulas stand in `native/hessian.hpp`."""
+    """As `native.hessian_product`; the formulas stand in `native/hessian.hpp`."""
     kind, of = scores.dtype, tables_of(layout)
     scores = _widened(scores)
     bottom = _nothing(scores, layout) if bottom is None else _widened(bottom)
@@ -253,6 +254,41 @@ def tier_hessians(below: Below, rule: Rule, u: Tensor, diagonal: bool) -> tuple[
 def scale_lists(rows: Tensor, row_offsets: Tensor, by_list: Tensor) -> Tensor:
     """[rows] every row times the number of its list."""
     return rows * by_list.repeat_interleave(row_offsets.diff(), output_size=len(rows)).to(rows)
+
+
+def in_graph(
+    scores: Tensor,
+    bottom: Tensor,
+    tables: Tables,
+    tier_weights: Tensor | None,
+    differentiated: bool,
+) -> Tensor:
+    """[lists] log-probabilities inside `torch.compile`, differentiable once if asked for.
+
+    An operator is opaque to the compiler. Here it gets what the operator would compute, step by
+    step, and makes few kernels of it. A kernel cannot raise: a list with a score that is not
+    finite has log-probability NaN.
+    """
+    given = scores.detach(), bottom.detach()
+    value, *gradients = by_tables(*given, tables, tier_weights, differentiated)
+    if differentiated:
+        value = _Known.apply(scores, bottom, value, *gradients, tables.row_list)  # type: ignore[no-untyped-call]
+    return value
+
+
+class _Known(torch.autograd.Function):
+    """A value [lists] whose gradients are known already."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, bottom: Tensor, value: Tensor, *known: Tensor) -> Tensor:
+        ctx.save_for_backward(*known)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, by_value: Tensor) -> tuple[Tensor | None, ...]:
+        gradient, bottom_gradient, row_list = ctx.saved_tensors
+        to_bottom = (bottom_gradient * by_value).to(bottom_gradient)
+        return gradient * by_value[row_list], to_bottom, None, None, None, None
 
 
 def _nothing(scores: Tensor, layout: tuple[Tensor, ...]) -> Tensor:

@@ -21,8 +21,7 @@ from tierrank.losses.pairwise.pair_sums import compiled_pair_sums
 from tierrank.losses.positions import tier_weights
 from tierrank.losses.record import Hessian
 from tierrank.losses.tier_order import TierOrder
-from tierrank.plackett_luce.flat import FlatLists
-from tierrank.plackett_luce.tier_weights import upper_tier_weights
+from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import repeat
 

@@ -22,7 +22,7 @@ enum class Draws { breslow, efron, one }; // how often, and from what, a tier's 
 // (breslow: PL-LB), or once (one: PMOP-FD); or less (l/n) Σ_{S_m} e^w for l < n (efron). An item with
 // the share s of A adds s (1 − s). Relative to lse(R_m), that is e^w Σ 1/A − e^2w Σ 1/A², and the two
 // sums are carried down, as the lse shrinks.
-void bends_of_list(const double *rows, const std::int64_t *tier_offsets, std::int64_t first,
+void diagonal_of_list(const double *rows, const std::int64_t *tier_offsets, std::int64_t first,
                    std::int64_t last, Draws draws, std::vector<double> &lse, double *out) {
     lse.resize(last - first + 1);
     double running = -std::numeric_limits<double>::infinity();
@@ -65,7 +65,7 @@ void bends_of_list(const double *rows, const std::int64_t *tier_offsets, std::in
     }
 }
 
-void stage_bends(const std::string &kind, const In<double> &rows, const Offsets &tier_offsets,
+void stage_hessians(const std::string &kind, const In<double> &rows, const Offsets &tier_offsets,
                  const Offsets &list_offsets, int threads, Out<double> out) {
     require(kind == "breslow" || kind == "efron" || kind == "one draw",
             "draws are breslow, efron or one draw");
@@ -90,14 +90,14 @@ void stage_bends(const std::string &kind, const In<double> &rows, const Offsets 
         std::vector<double> lse;
         for (std::int64_t i = ends[k]; i < ends[k + 1]; ++i)
             if (lists[i] < lists[i + 1])
-                bends_of_list(rows.data(), tiers, lists[i], lists[i + 1] - 1, draws, lse, out.data());
+                diagonal_of_list(rows.data(), tiers, lists[i], lists[i + 1] - 1, draws, lse, out.data());
     });
 }
 
 } // namespace
 
-void bind_stage_bends(nb::module_ &m) {
-    m.def("stage_bends", &stage_bends, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(),
+void bind_stage_hessians(nb::module_ &m) {
+    m.def("stage_bends", &stage_hessians, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(),
           nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
 }
 

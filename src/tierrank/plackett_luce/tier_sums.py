@@ -9,9 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tierrank.tiers.layout import Slots, Tables, neighbours, tables_of
-
-__all__ = ["Groups", "Pair", "TierSums", "neighbours", "scan"]
+from tierrank.tiers.layout import Slots, Tables, tables_of
 
 
 class Groups:

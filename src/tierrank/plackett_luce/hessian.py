@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from tierrank.plackett_luce import operators
-from tierrank.plackett_luce.flat import FlatLists
 from tierrank.plackett_luce.inputs import Scores, list_weights
-from tierrank.plackett_luce.tier_weights import upper_tier_weights
+from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
 from tierrank.tiers import Tiers
 
 
@@ -53,15 +52,15 @@ class Curvature:
     def diagonal(self) -> Any:
         """The diagonal, in the shape of the scores; never positive."""
         lists, rest = self._lists, self._lists.rest
-        own, bottom = operators.curvature_diagonal(
+        own, bottom = operators.hessian_diagonal(
             lists.rows, lists.bottom, lists.layout, self._tier_weights
         )
         diagonal = self._to_scores(own)
         if rest is not None:
             # the bottom is an lse over the rest: with softmax s, ∂ = s and ∂² = s (1 − s)
             slope = (self._weights * self._bottom_gradient).to(rest.worth)
-            bend = (self._weights * bottom).to(rest.worth)
-            diagonal += rest.spread(slope) + rest.spread(bend - slope, power=2)
+            second = (self._weights * bottom).to(rest.worth)
+            diagonal += rest.spread(slope) + rest.spread(second - slope, power=2)
         return self._given.same_kind(diagonal)
 
     def __matmul__(self, vector: Any) -> Any:
@@ -76,7 +75,7 @@ class Curvature:
         flat = v.reshape(-1)
         rows = flat if lists.gather is None else flat.index_select(0, lists.gather)
         mean = torch.zeros_like(lists.bottom) if rest is None else rest.mean(flat.to(rest.worth))
-        own, bottom = operators.curvature_product(
+        own, bottom = operators.hessian_product(
             lists.rows, lists.bottom, *lists.layout, self._tier_weights, rows, mean.to(lists.bottom)
         )
         product = self._to_scores(own)
