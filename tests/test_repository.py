@@ -100,7 +100,7 @@ def test_help_and_typing_mistakes_do_not_wait_for_torch(typed):
 
 def test_the_names_that_commands_know_are_those_of_the_registries():
     from tierrank import metrics, names
-    from tierrank.aggregation.terms.priors import PRIORS
+    from tierrank.aggregation.priors import PRIORS
     from tierrank.data.rankings.detection import KINDS
     from tierrank.data.rankings.reading import FileFormat
     from tierrank.extreme.samplers import Name

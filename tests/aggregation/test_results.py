@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import tierrank as tr
-from tierrank.aggregation import inference
 from tierrank.aggregation.bootstrap import drawn_counts
 from tierrank.aggregation.connectivity import Disconnected
-from tierrank.aggregation.covariates.identification import Unidentified
-from tierrank.aggregation.terms import GaussianPrior
+from tierrank.aggregation.linear_worths import Unidentified
+from tierrank.aggregation.priors import GaussianPrior
 from tierrank.report.tables import WORTH_COLUMNS
+from tierrank.training import covariance
 from votes import drawn_rankings
 
 RANKINGS = drawn_rankings(0, 7, 150, 5, most_tied=3)[1]
@@ -145,7 +145,7 @@ def test_covariances_hold_where_counts_are_far_apart():
 def test_columns_that_are_not_found_are_no_numbers(monkeypatch):
     fitted = tr.RankAggregator().fit(RANKINGS, items=7)
     monkeypatch.setattr("tierrank.aggregation.fitted.MOST_DENSE", 5)
-    monkeypatch.setattr(inference, "MOST_PRODUCTS", 1)
+    monkeypatch.setattr(covariance, "MOST_PRODUCTS", 1)
     with pytest.raises(ValueError, match="not found in 1 steps"):
         fitted.covariance(items=[0])
 
@@ -216,15 +216,15 @@ def test_an_estimate_that_is_no_maximum_has_no_standard_errors():
         def matrix(self):
             return np.diag([1.0, -1.0, 2.0])
 
-    with pytest.raises(inference.NotDefinite, match="prior"):
-        inference.inverse(Saddle(), centred=False)
+    with pytest.raises(covariance.NotDefinite, match="prior"):
+        covariance.inverse(Saddle(), centred=False)
 
     class Flat:
         def matrix(self):
             return np.array([[1.0, 1.0], [1.0, 1.0 + 1e-15]])
 
-    with pytest.raises(inference.NotDefinite, match="prior"):
-        inference.inverse(Flat(), centred=False)
+    with pytest.raises(covariance.NotDefinite, match="prior"):
+        covariance.inverse(Flat(), centred=False)
 
 
 def test_bootstrap_errors_are_near_those_of_the_sandwich():
@@ -262,7 +262,7 @@ def test_bootstrap_of_weights_that_are_no_counts():
 
 def test_bootstrap_leaves_the_solver_of_the_fit(monkeypatch):
     fitted = tr.RankAggregator(random_state=0, max_iter=2)
-    monkeypatch.setattr("tierrank.aggregation.solvers.fitting.LARGE", 500)
+    monkeypatch.setattr("tierrank.aggregation.solvers.LARGE", 500)
     fitted.fit(RANKINGS, items=7)  # 750 entries, of which a replicate has fewer
     assert fitted.solver_ == "adagrad"
     fitted.bootstrap(2)

@@ -12,29 +12,24 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from tierrank.aggregation import state
+from tierrank._types import FloatArray
+from tierrank.aggregation import solvers, state
 from tierrank.aggregation.bootstrap import Bootstrap, drawn_counts
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.fitted import FittedLists
-from tierrank.aggregation.inference import Kind
 from tierrank.aggregation.likelihood import determined, objective_of, prepared, terms_of
-from tierrank.aggregation.lists import (
-    NOTHING_SAID,
-    CountedLists,
-    FloatArray,
-    distinct,
-    weighted_lists,
-)
-from tierrank.aggregation.solvers import fitting
-from tierrank.aggregation.solvers.adagrad import Steps
-from tierrank.aggregation.solvers.newton import Descent
-from tierrank.aggregation.terms import ListTerm, prior_from
+from tierrank.aggregation.lists import NOTHING_SAID, CountedLists, distinct, weighted_lists
+from tierrank.aggregation.priors import prior_from
+from tierrank.aggregation.solvers import Steps
+from tierrank.aggregation.terms import ListTerm
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
 from tierrank.losses import find
 from tierrank.names import check_solver, check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.training import Progress, Watch
+from tierrank.training.covariance import Kind
+from tierrank.training.optim import Minimum
 from tierrank.training.settings import check_count, seed_from
 
 
@@ -58,7 +53,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
     solver
         "newton", with second derivatives; "lbfgs"; "adagrad", a few lists a step; "auto" takes
         "newton", "lbfgs" for objectives with one derivative, and "adagrad" for data of more than
-        `tierrank.aggregation.solvers.fitting.LARGE` entries
+        `tierrank.aggregation.solvers.LARGE` entries
     max_iter
         most iterations (passes over the data, of "adagrad"); None: 100, and 10,000 of "lbfgs"
     learning_rate, batch_lists, tol
@@ -185,7 +180,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
                 seen = "games" if isinstance(rankings, Games) else "lists"
                 raise Disconnected(connected, seen)
         parts = terms_of(lists, name, self.objective_params)
-        self.solver_ = fitting.choose(self.solver, lists, parts)
+        self.solver_ = solvers.choose(self.solver, lists, parts)
         descent = self._descend(lists, parts, np.zeros(lists.n_items), seed, watch)
         self._take(lists, parts, descent, name, prior)
         self._connectivity = connected
@@ -220,7 +215,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         start: FloatArray,
         seed: int,
         watch: Watch | None = None,
-    ) -> Descent:
+    ) -> Minimum:
         """Minimise by `solver_`."""
         most = self.max_iter or (10_000 if self.solver_ == "lbfgs" else 100)
 
@@ -230,7 +225,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
                 unit = "pass" if self.solver_ == "adagrad" else "iteration"
                 watch(Progress(number, most, unit, loss))
 
-        return fitting.minimise(
+        return solvers.minimise(
             self.solver_,
             lists,
             parts,
@@ -274,7 +269,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
                 absent += 1
             else:
                 parts = terms_of(lists, name, self.objective_params)
-                scores = self._descend(lists, parts, self._scores, seed).scores
+                scores = self._descend(lists, parts, self._scores, seed).point
                 found.append(scores - scores.mean())
             if watch is not None:
                 watch(Progress(number, replicates, "replicate"))

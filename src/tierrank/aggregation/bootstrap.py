@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tierrank.aggregation.inference import reach
-from tierrank.aggregation.lists import FloatArray
+from tierrank._types import FloatArray
+from tierrank.training.covariance import reach
 
 MOST_DRAWN = 2**62  # what numpy can draw
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tierrank._types import IntArray
+from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.connectivity import Connectivity, connectivity
-from tierrank.aggregation.inference import MOST_DENSE, Kind, columns, covariance
 from tierrank.aggregation.likelihood import terms_of
-from tierrank.aggregation.lists import CountedLists, FloatArray
+from tierrank.aggregation.lists import CountedLists
+from tierrank.aggregation.priors import Prior, prior_from
 from tierrank.aggregation.results import WorthResults
-from tierrank.aggregation.solvers.newton import Descent
-from tierrank.aggregation.terms import ListTerm, Sum, Term, prior_from
-from tierrank.aggregation.terms.priors import Prior
+from tierrank.aggregation.terms import ListTerm, Sum
 from tierrank.losses import find
+from tierrank.training.covariance import MOST_DENSE, Kind, columns, covariance
+from tierrank.training.optim import Minimum, TwiceDifferentiable
 
 
 class FittedLists(WorthResults):
@@ -45,7 +45,7 @@ class FittedLists(WorthResults):
         self,
         lists: CountedLists,
         parts: Sequence[ListTerm],
-        descent: Descent,
+        descent: Minimum,
         name: str,
         prior: Prior | None,
     ) -> None:
@@ -53,15 +53,15 @@ class FittedLists(WorthResults):
         self.items_ = lists.items
         self.lists_ = lists
         self._numbers_of = None
-        self._parts, self._scores, self._prior = parts, descent.scores, prior
+        self._parts, self._scores, self._prior = parts, descent.point, prior
         self._covariances = {}
-        self.log_worths_ = descent.scores - descent.scores.mean()
+        self.log_worths_ = descent.point - descent.point.mean()
         self.converged_, self.stopped_by_ = descent.converged, descent.stopped_by
         self.n_iter_, self.gradient_norm_ = descent.iterations, descent.gradient_norm
         self.objective_values_ = descent.values
         self.log_likelihood_ = self.aic_ = None
         if find(name).is_likelihood(self.objective_params):
-            self.log_likelihood_ = -Sum(parts).value_and_gradient(descent.scores)[0]
+            self.log_likelihood_ = -Sum(parts).value_and_gradient(descent.point)[0]
             if prior is None:  # a prior makes the items fewer parameters than they are
                 self.aic_ = 2 * (len(self.items_) - 1) - 2 * self.log_likelihood_
 
@@ -90,7 +90,7 @@ class FittedLists(WorthResults):
         """[items, items] covariance of the centred log-worths.
 
         All items at once take memory for items² numbers, and are limited to
-        `tierrank.aggregation.inference.MOST_DENSE`. Beyond that, ask for some of them.
+        `tierrank.training.covariance.MOST_DENSE`. Beyond that, ask for some of them.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class FittedLists(WorthResults):
                 "information; or look at summary(top=20)"
             )
         self._check_lists("covariance")
-        rows = columns(self._problem().at(self._scores), codes, len(self.items_),
+        rows = columns(self._problem().hessian(self._scores), codes, len(self.items_),
                        centred=self._prior is None)  # fmt: skip
         return rows[:, codes]
 
@@ -137,14 +137,14 @@ class FittedLists(WorthResults):
         if kind not in self._covariances:
             self._check_lists(f"covariance of kind {kind!r}")
             matrix = covariance(
-                self._problem().at(self._scores), self._parts, self._scores,
+                self._problem().hessian(self._scores), self._parts, self._scores,
                 kind, centred=self._prior is None,  # type: ignore[arg-type]
             )  # fmt: skip
             matrix.flags.writeable = False  # it is kept, and handed out
             self._covariances[kind] = matrix
         return self._covariances[kind]
 
-    def _problem(self) -> Term:
+    def _problem(self) -> TwiceDifferentiable:
         return Sum(self._parts if self._prior is None else [*self._parts, self._prior])
 
     def _check_lists(self, what: str) -> None:

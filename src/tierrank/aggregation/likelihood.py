@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tierrank._types import FloatArray
 from tierrank.aggregation.connectivity import Connectivity
-from tierrank.aggregation.lists import CountedLists, FloatArray, largest_ties
-from tierrank.aggregation.terms import Exact, ListTerm, Smooth, Strict, Tied
-from tierrank.aggregation.terms.tied import LARGEST
+from tierrank.aggregation.lists import CountedLists, largest_ties
+from tierrank.aggregation.terms import LARGEST_TIE, Exact, ListTerm, Smooth, Strict, Tied
 from tierrank.losses import find, from_name
 from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
@@ -101,7 +101,7 @@ def terms_of(
     if lists.tiers.rest and len(lists.tiers) * lists.n_items <= MOST_WRITTEN:
         lists = replace(lists, tiers=with_rest_written(lists.tiers))
     upper, last = largest_ties(lists.tiers)
-    strict, small = np.maximum(upper, last) <= 1, upper <= LARGEST
+    strict, small = np.maximum(upper, last) <= 1, upper <= LARGEST_TIE
     if small.any() and not strict.all():
         numbers = np.cumsum(np.where(small & ~strict, upper * lists.tiers.full_lengths.numpy(), 0))
         small &= numbers <= MOST_KEPT

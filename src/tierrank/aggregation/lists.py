@@ -6,16 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from tierrank._types import IntArray
+from tierrank._types import FloatArray, IntArray
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import to_numpy
 from tierrank.tiers.selection import equal_lists
-
-FloatArray = npt.NDArray[np.float64]
 
 LIGHTEST, HEAVIEST = 1e-50, 1e50  # the largest weight: its square and sums stay in float64's range
 NOTHING_SAID = (

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tierrank.aggregation.worth_checks import as_covariance
-
-FloatArray = npt.NDArray[np.float64]
+from tierrank._types import FloatArray
+from tierrank.aggregation.rank_probabilities import as_covariance
 
 STEPS = 100
 # Newton's decrement, a sum of squares of relative errors, falls to about its square in a step. From

@@ -13,16 +13,16 @@ import torch
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from tierrank._types import IntArray
-from tierrank.aggregation import places
-from tierrank.aggregation.inference import Kind, reach
-from tierrank.aggregation.lists import FloatArray, weighted_lists
+from tierrank._types import FloatArray, IntArray
+from tierrank.aggregation import rank_intervals, rank_probabilities
+from tierrank.aggregation.lists import weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
 from tierrank.aggregation.summary import WorthTable, worth_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.plackett_luce import log_prob, log_prob_above
 from tierrank.tiers import Tiers
+from tierrank.training.covariance import Kind, reach
 from tierrank.training.settings import Learned, check_count
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class WorthResults(Shown):
     def pairwise_proba(self, items: Sequence[Any] | None = None) -> FloatArray:
         """[items, items] exact probability that the item of the row is above the column's."""
         codes = None if items is None else self._codes(items)
-        return places.pairwise_probabilities(self.log_worths_, codes)
+        return rank_probabilities.pairwise_probabilities(self.log_worths_, codes)
 
     def log_prob(self, rankings: Any) -> FloatArray:
         """[lists] exact log-probabilities of rankings of these items, seen or not.
@@ -300,7 +300,7 @@ class WorthResults(Shown):
 
         Intervals are percentiles over worths drawn from the estimate's normal approximation.
         """
-        return self._with_draws(places.expected_ranks, level, draws, random_state)
+        return self._with_draws(rank_probabilities.expected_ranks, level, draws, random_state)
 
     def top_k_proba(
         self, k: int, level: float | None = None, *, draws: int = 1000, random_state: int = 0
@@ -310,7 +310,7 @@ class WorthResults(Shown):
         With `level`, also intervals, as in `expected_ranks`.
         """
         check_count("k", k)
-        function = partial(places.top_k_probabilities, k=min(k, len(self.items_)))
+        function = partial(rank_probabilities.top_k_probabilities, k=min(k, len(self.items_)))
         if level is None:
             return function(self.log_worths_)
         return self._with_draws(function, level, draws, random_state)
@@ -319,7 +319,7 @@ class WorthResults(Shown):
         self, level: float = 0.95, *, draws: int = 1000, random_state: int = 0
     ) -> IntArray:
         """[items, 2] ranks an item may truly have, from 1, by its differences with all others."""
-        return places.rank_intervals(
+        return rank_intervals.rank_intervals(
             self.log_worths_, self.covariance(), level=level, draws=draws, seed=random_state
         )
 
@@ -343,7 +343,7 @@ class WorthResults(Shown):
 
     def _with_draws(self, function: Any, level: float, draws: int, seed: int) -> Estimates:
         reach(level)  # refuses a wrong one
-        low, high = places.simulated_intervals(
+        low, high = rank_intervals.simulated_intervals(
             function, self.log_worths_, self.covariance(), level=level, draws=draws, seed=seed
         )
         return Estimates(function(self.log_worths_), low, high)

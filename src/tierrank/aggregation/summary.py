@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierrank._types import IntArray
-from tierrank.aggregation.inference import MOST_DENSE, reach
-from tierrank.aggregation.lists import FloatArray
+from tierrank._types import FloatArray, IntArray
+from tierrank.training.covariance import MOST_DENSE, reach
 from tierrank.training.settings import check_count
 
 if TYPE_CHECKING:

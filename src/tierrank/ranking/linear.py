@@ -16,10 +16,8 @@ from tierrank.ranking.inference import Uncertainty, check_uncertainty, covarianc
 from tierrank.ranking.linear_loss import LinearLoss, linear_scores
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
-from tierrank.training.ascent import ascend
-from tierrank.training.coefficients import CoefficientTable, coefficient_table
-from tierrank.training.lbfgs import Journal, minimise
-from tierrank.training.newton import refine
+from tierrank.training.covariance import CoefficientTable, coefficient_table
+from tierrank.training.optim import Journal, ascend, lbfgs, refine
 from tierrank.training.progress import Tracker
 from tierrank.training.settings import seed_from
 
@@ -301,7 +299,7 @@ class LinearRanker(Ranker):
         newton = (
             plan.tol == 0 and loss.twice_differentiable and loss.features <= MOST_NEWTON_FEATURES
         )
-        end = minimise(
+        end = lbfgs(
             summed,
             loss.start(),
             tol=NEAR_ENOUGH if newton else plan.tol,

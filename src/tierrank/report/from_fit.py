@@ -12,16 +12,15 @@ from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.aggregator import RankAggregator
 from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.aggregation.covariates import FeatureAggregator
-from tierrank.aggregation.inference import MOST_DENSE
 from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
 from tierrank.aggregation.paired import PairedTies
-from tierrank.aggregation.places import (
+from tierrank.aggregation.priors import prior_from
+from tierrank.aggregation.rank_intervals import rank_intervals
+from tierrank.aggregation.rank_probabilities import (
     expected_ranks,
     pairwise_probabilities,
-    rank_intervals,
     top_k_probabilities,
 )
-from tierrank.aggregation.terms.priors import prior_from
 from tierrank.aggregation.tier_cuts import TierCut, cut_into_tiers
 from tierrank.data.rankings.games import Games
 from tierrank.report.aggregation import MOST_PAIRED
@@ -31,6 +30,7 @@ from tierrank.report.content import (
     ConvergenceFacts,
     ItemRow,
 )
+from tierrank.training.covariance import MOST_DENSE
 
 Fitted = RankAggregator | PairedTies | FeatureAggregator
 

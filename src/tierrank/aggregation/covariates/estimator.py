@@ -11,18 +11,19 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from tierrank._types import FloatArray
 from tierrank.aggregation.covariates import fitting, state
-from tierrank.aggregation.covariates.features import read_features
 from tierrank.aggregation.covariates.results import FeatureResults
-from tierrank.aggregation.inference import Kind
+from tierrank.aggregation.item_features import read_features
 from tierrank.aggregation.likelihood import prepared
-from tierrank.aggregation.lists import NOTHING_SAID, FloatArray, distinct, weighted_lists
+from tierrank.aggregation.lists import NOTHING_SAID, distinct, weighted_lists
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training import Watch
+from tierrank.training.covariance import Kind
 from tierrank.training.settings import seed_from
 
 

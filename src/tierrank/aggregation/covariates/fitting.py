@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierrank.aggregation.covariates import linear, neural
-from tierrank.aggregation.covariates.features import ItemFeatures
-from tierrank.aggregation.covariates.identification import check_features, check_maximum
+from tierrank._types import FloatArray
+from tierrank.aggregation import linear_worths as linear
+from tierrank.aggregation import neural_worths as neural
+from tierrank.aggregation import solvers
+from tierrank.aggregation.item_features import ItemFeatures
 from tierrank.aggregation.likelihood import objective_of, terms_of
-from tierrank.aggregation.lists import CountedLists, FloatArray
-from tierrank.aggregation.solvers import fitting as solvers
+from tierrank.aggregation.linear_worths import check_features, check_maximum
+from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.terms import Sum
 from tierrank.losses import find
 from tierrank.training import Progress, Watch
@@ -67,7 +69,7 @@ class CoefCovariance:
         [items, features] as they were fitted, and how they came from those that were given
     coef
         [features] of these rows, at the minimum
-    bend, penalty
+    hessian, penalty
         [features, features] second derivatives of the lists' loss there, and [features]
     """
 
@@ -77,12 +79,12 @@ class CoefCovariance:
     rows: FloatArray
     scaling: Scaling
     coef: FloatArray
-    bend: FloatArray
+    hessian: FloatArray
     penalty: FloatArray
 
     def __call__(self, kind: str) -> FloatArray:
         """[features, features] by the "information" or the "sandwich"."""
-        found = linear.inverse(self.bend + np.diag(self.penalty))
+        found = linear.inverse(self.hessian + np.diag(self.penalty))
         if kind == "sandwich":
             found = found @ self._middle() @ found
         scale = self.scaling.scale / self.scaling.unit
@@ -217,19 +219,19 @@ def _linear(
 
     descent = linear.minimise(term, solver, most, iterated)
     with np.errstate(over="ignore"):
-        coef = descent.scores / scaling.scale
+        coef = descent.point / scaling.scale
     if not np.isfinite(coef).all():
         small = names[int(np.argmin(np.isfinite(coef)))]
         raise ValueError(
             f"feature {small} is so small that its coefficient is beyond float64: use another unit"
         )
-    information = term.at(descent.scores).of_lists()
+    information = term.hessian(descent.point).of_lists()
     if within is not None and find(name).needs_connection:
         check_maximum(term, descent, information, within, names)
 
     log_likelihood = aic = None
     if find(settings.objective).is_likelihood(settings.objective_params):
-        log_likelihood = -Sum(parts).value_and_gradient(rows @ descent.scores)[0]
+        log_likelihood = -Sum(parts).value_and_gradient(rows @ descent.point)[0]
         free = float(len(names))
         if settings.l2:
             free = float(np.trace(linear.inverse(information + np.diag(penalty)) @ information))
@@ -247,7 +249,7 @@ def _linear(
             "objective_values_": descent.values,
             "gradient_norm_": descent.gradient_norm,
         },
-        CoefCovariance(name, params, lists, rows, scaling, descent.scores, information, penalty),
+        CoefCovariance(name, params, lists, rows, scaling, descent.point, information, penalty),
     )
 
 

@@ -9,14 +9,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from tierrank._types import FloatArray
 from tierrank.aggregation.covariates import fitting
-from tierrank.aggregation.covariates.features import ItemFeatures, read_features
-from tierrank.aggregation.covariates.neural import network_scores
 from tierrank.aggregation.covariates.worths import FeatureWorths, ItemWorths
-from tierrank.aggregation.inference import Kind
-from tierrank.aggregation.lists import CountedLists, FloatArray
+from tierrank.aggregation.item_features import ItemFeatures, read_features
+from tierrank.aggregation.lists import CountedLists
+from tierrank.aggregation.neural_worths import network_scores
 from tierrank.losses import find
 from tierrank.training import History
+from tierrank.training.covariance import Kind
 
 if TYPE_CHECKING:
     from tierrank.aggregation.covariates.summary import FeatureSummary

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from tierrank._types import FloatArray
 from tierrank.aggregation.covariates import fitting
-from tierrank.aggregation.lists import CountedLists, FloatArray
+from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.state import checked_facts
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tierrank.aggregation.summary import WorthTable, worth_table
-from tierrank.training.coefficients import CoefficientTable, coefficient_table
+from tierrank.training.covariance import CoefficientTable, coefficient_table
 
 if TYPE_CHECKING:
     from tierrank.aggregation.covariates.results import FeatureResults

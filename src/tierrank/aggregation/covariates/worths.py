@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tierrank._types import IntArray
-from tierrank.aggregation.inference import MOST_DENSE, Kind
-from tierrank.aggregation.lists import FloatArray
+from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.results import WorthResults
+from tierrank.training.covariance import MOST_DENSE, Kind
 
 if TYPE_CHECKING:
     from tierrank.aggregation.covariates.results import FeatureResults
@@ -34,7 +33,7 @@ class FeatureWorths(WorthResults):
         ----------
         items
             names; None for all, if they are no more than
-            `tierrank.aggregation.inference.MOST_DENSE`
+            `tierrank.training.covariance.MOST_DENSE`
         kind
             "information" or "sandwich"; None as the estimator was told
         """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierrank.aggregation.paired.outcomes import MODELS, Model
-from tierrank.aggregation.paired.sides import Fixtures
-from tierrank.aggregation.terms.priors import Prior, PseudoItem, prior_from
+from tierrank.aggregation.games import Fixtures
+from tierrank.aggregation.paired_likelihood import MODELS, Model
+from tierrank.aggregation.priors import Prior, PseudoItem, prior_from
 from tierrank.names import check_games_ties, check_uncertainty
 from tierrank.training.settings import check_count, check_size
 

@@ -12,14 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tierrank.aggregation.connectivity import Disconnected, connectivity
+from tierrank.aggregation.games import Fixtures, fixtures_of_table, read_fixtures
 from tierrank.aggregation.paired import solver
 from tierrank.aggregation.paired.checks import check_options, check_ties
-from tierrank.aggregation.paired.likelihood import PairedLoss
-from tierrank.aggregation.paired.outcomes import Model, starting_t
 from tierrank.aggregation.paired.results import TITLES, PairedResults
-from tierrank.aggregation.paired.sides import Fixtures, fixtures_of_table, read_fixtures
 from tierrank.aggregation.paired.state import read_state, write_state
-from tierrank.aggregation.terms.priors import Prior, prior_from
+from tierrank.aggregation.paired_likelihood import Model, PairedLoss, starting_t
+from tierrank.aggregation.priors import Prior, prior_from
 from tierrank.data.rankings.reading import of_frame
 from tierrank.storage import Arrays
 

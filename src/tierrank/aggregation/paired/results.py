@@ -8,21 +8,20 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tierrank.aggregation.inference import reach
-from tierrank.aggregation.paired.likelihood import side_log_worths
-from tierrank.aggregation.paired.outcomes import (
-    FloatArray,
-    IntArray,
+from tierrank._types import FloatArray, IntArray
+from tierrank.aggregation.games import Fixtures, side_of
+from tierrank.aggregation.paired.table import PairedTable
+from tierrank.aggregation.paired_likelihood import (
     Model,
     probabilities,
+    side_log_worths,
     tie_parameter,
 )
-from tierrank.aggregation.paired.sides import Fixtures, side_of
-from tierrank.aggregation.paired.table import PairedTable
+from tierrank.aggregation.priors import Prior, prior_from
 from tierrank.aggregation.results import Shown
 from tierrank.aggregation.summary import worth_table
-from tierrank.aggregation.terms.priors import Prior, prior_from
 from tierrank.tiers.arrays import offsets, preview
+from tierrank.training.covariance import reach
 
 TITLES = {
     "davidson": {"tie": "log v (ties)", "home": "first side"},

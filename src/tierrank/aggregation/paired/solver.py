@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from tierrank.aggregation.paired.likelihood import PairedLoss
-from tierrank.aggregation.paired.outcomes import FloatArray, IntArray
+from tierrank._types import FloatArray, IntArray
+from tierrank.aggregation.paired_likelihood import PairedLoss
 
 TRUSTED = 1e-6  # twice the improvement that is left, where values are too coarse to compare
 LARGEST_DAMPING = 1e12

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierrank.aggregation.terms.priors import prior_from
+from tierrank.aggregation.priors import prior_from
 from tierrank.storage import Arrays
 from tierrank.tiers.arrays import preview
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tierrank.aggregation.paired.outcomes import FloatArray
+from tierrank._types import FloatArray
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,461 @@
+"""Whether comparisons determine all worths: the components of the graph of who is above whom."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tierrank._types import BoolArray, IntArray
+from tierrank.aggregation.comparison_graph import ComparisonGraph, comparison_graph
+from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.games import Games
+from tierrank.tiers import Tiers
+from tierrank.tiers.arrays import offsets
+from tierrank.tiers.graph import Graphs, layer_tiers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Connectivity:
+    """How far comparisons lead from one item to another.
+
+    The graph has an edge from an item to another if some list has it in a higher tier. A
+    likelihood of worths has one finite maximum iff the graph is strongly connected: otherwise
+    some set of items never stands below the others, and raising all its worths costs nothing.
+
+    Attributes
+    ----------
+    n_items
+        size of the catalogue
+    groups
+        [items] number of the group of each item: those compared with each other, directly or
+        through others, whoever was above; in order of their first items
+    components
+        [items] number of the component of each item: those from which comparisons lead down to
+        each other, in both directions. No item ever stands above one of a component with a
+        smaller number.
+    never_below
+        [components] whether no item of it ever stands below one of another component
+    never_above
+        [components] whether no item of it ever stands above one of another component
+    names
+        [items] of the items; None if they are just numbers
+    """
+
+    n_items: int
+    groups: IntArray
+    components: IntArray
+    never_below: BoolArray
+    never_above: BoolArray
+    names: tuple[Any, ...] | None = None
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups were never compared with each other."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def n_components(self) -> int:
+        """How many components there are."""
+        return len(self.never_below)
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is only one component: the estimate exists, and there is only one."""
+        return self.n_components <= 1
+
+    def group_items(self, number: int) -> tuple[Any, ...]:
+        """Give the items of a group, by name if they have names."""
+        return self._items(self.groups, number, self.n_groups, "group")
+
+    def component_items(self, number: int) -> tuple[Any, ...]:
+        """Give the items of a component, by name if they have names."""
+        return self._items(self.components, number, self.n_components, "component")
+
+    def explain(self, limit: int = 10, seen: str = "lists") -> str:
+        """Say in words what is not connected, which items those are, and what to do about it.
+
+        Parameters
+        ----------
+        limit
+            how many items of a set are named at the most, and how many sets
+        seen
+            what was seen: "lists" or "games"
+        """
+        return explain(self, limit, seen)
+
+    def _items(self, numbers: IntArray, number: int, count: int, what: str) -> tuple[Any, ...]:
+        if not 0 <= number < count:
+            raise ValueError(f"there is no {what} {number}: they are 0 to {count - 1}.")
+        items: list[int] = np.flatnonzero(numbers == number).tolist()
+        return tuple(items if self.names is None else (self.names[item] for item in items))
+
+    def __repr__(self) -> str:
+        counts = (
+            (self.n_items, "item"),
+            (self.n_groups, "group"),
+            (self.n_components, "component"),
+        )
+        shown = (f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts)
+        return f"Connectivity({', '.join(shown)})"
+
+
+class Disconnected(ValueError):
+    """There is no finite estimate: some items were never compared, or always won.
+
+    Attributes
+    ----------
+    connectivity
+        which items those are
+    """
+
+    def __init__(self, found: Connectivity, seen: str = "lists") -> None:
+        super().__init__(found.explain(seen=seen))
+        self.connectivity = found
+        self._seen = seen
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.connectivity, self._seen)  # another process may have raised it
+
+
+def connectivity(tiers: Tiers, *, ties_connect: bool = False) -> Connectivity:
+    """Find out whether comparisons lead from every item to every other.
+
+    Time and memory are linear in the catalogue and the entries of the lists.
+
+    Parameters
+    ----------
+    tiers
+        of catalogue kind, with or without rest. Where there is no rest, items that no list names
+        are groups of their own, and so are items that never meet another in a different tier.
+    ties_connect
+        for models in which a tie says that items are alike: the items of one tier are then
+        joined in both directions, in every written tier, the last too. The rest is not: nobody
+        compared its items.
+
+    Examples
+    --------
+    >>> from tierrank import Tiers
+    >>> found = connectivity(Tiers.from_rankings([["ann", "bob", "cy"], ["cy", "bob"]]))
+    >>> found
+    Connectivity(3 items, 1 group, 2 components)
+    >>> found.connected, found.component_items(0), found.component_items(1)
+    (False, ('ann',), ('bob', 'cy'))
+    >>> print(found.explain())
+    The lists do not determine the worths of all 3 items.
+    - ann stands above others and never below one: the likelihood has no maximum, the worth would
+      grow for ever.
+    - The others are connected with each other: {bob, cy}.
+    What to do: choose a prior (prior="gaussian" or prior="pseudo-item"), leave items out with
+    leave_out (component="largest", min_games= or exclude=), or fit each component by itself.
+    """
+    if tiers.n_items is None:
+        raise ValueError(
+            "the items of these Tiers are rows of labels, which no two lists share: build them "
+            "with Tiers.from_rankings, from_positives or from_preferences."
+        )
+    if tiers.n_items == 0:
+        none, flags = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+        return Connectivity(0, none, none, flags, flags, tiers.names)
+    graph = comparison_graph(tiers.to("cpu"), ties_connect)
+    weak, strong = _labels(graph, "weak"), _labels(graph, "strong")
+    layer, has_above, has_below = _order(graph, strong)
+    components, kept = _number(strong[: tiers.n_items], layer)
+    groups, _ = _number(weak[: tiers.n_items], None)
+    return Connectivity(
+        n_items=tiers.n_items,
+        groups=groups,
+        components=components,
+        never_below=~has_above[kept],
+        never_above=~has_below[kept],
+        names=tiers.names,
+    )
+
+
+def leave_out(
+    data: Rankings | Games,
+    *,
+    exclude: Iterable[Any] = (),
+    min_games: float = 0,
+    component: Literal["all", "largest"] = "all",
+    ties_connect: bool | None = None,
+) -> Rankings | Games:
+    """Leave items out of lists or games, for instance those that keep worths from being finite.
+
+    An item that is left out is taken from all lists, and the rest of each list stays; a list that
+    then compares nothing goes too, as does a game that has lost a side.
+
+    Parameters
+    ----------
+    data
+        `tierrank.data.Rankings` or `Games`
+    exclude
+        names of items to leave out
+    min_games
+        leave out who is named by fewer games or lists, by weight. Counted again after every one
+        that goes, until nobody is left with fewer: so it holds for what is given back.
+    component
+        "largest" keeps the largest set of items from each of which comparisons lead to every
+        other (the first, of several): the worths of these have a finite estimate
+    ties_connect
+        as in `connectivity`; None for yes of `Games`, as in `PairedTies`, and no of `Rankings`
+
+    Examples
+    --------
+    >>> from tierrank.data import Rankings
+    >>> votes = Rankings.from_rankings([["ann", "bob", "cy"], ["cy", "bob"], ["ann", "cy"]])
+    >>> leave_out(votes, component="largest")
+    Rankings(2 lists of weight 2, 2 items)
+      1 × bob > cy
+      1 × cy > bob
+    >>> leave_out(votes, min_games=3)
+    Traceback (most recent call last):
+    ...
+    ValueError: nobody is left: of 3 items, ...
+    """
+    if not isinstance(data, Rankings | Games):
+        raise ValueError(
+            f"leave_out takes Rankings or Games, not a {type(data).__name__}: make them of it with "
+            "Rankings.from_rankings, Games.from_rows, tierrank.data.read_rankings or read_games."
+        )
+    if component not in ("all", "largest"):
+        raise ValueError(f'component is "all" or "largest", not {component!r}.')
+    if not min_games >= 0:
+        raise ValueError(f"min_games is a number of games, 0 or more, not {min_games!r}.")
+    games = isinstance(data, Games)
+    if component == "largest" and any(isinstance(i, tuple | frozenset) for i in data.items):
+        raise ValueError('component="largest" is for single players: leave teams out by exclude=.')
+    ties = games if ties_connect is None else ties_connect
+    left: Rankings | Games = data.without(exclude)
+    while True:
+        lists = left.to_rankings() if isinstance(left, Games) else left
+        stays = _named(lists) >= min_games
+        if component == "largest" and stays.all():
+            components = connectivity(lists.tiers, ties_connect=ties).components
+            stays = components == np.bincount(components, minlength=1).argmax()
+        if stays.all():
+            break
+        left = left.without(itertools.compress(left.items, ~stays))
+    if len(left) == 0 or len(left.items) < 2:
+        raise ValueError(
+            f"nobody is left: of {len(data.items):,} items, none are compared once those are gone "
+            "that min_games=, component= and exclude= leave out."
+        )
+    return left
+
+
+def _named(lists: Rankings) -> npt.NDArray[np.float64]:
+    """[items] the weight of the lists that compare it with something."""
+    tiers = lists.tiers.to("cpu")
+    lengths = tiers.lengths.numpy()
+    speaks = lists.weights * (lengths > (0 if tiers.rest else 1))
+    counts = np.bincount(tiers.items.numpy(), np.repeat(speaks, lengths), tiers.n_items or 0)
+    return counts.astype(np.float64)
+
+
+def _labels(graph: ComparisonGraph, connection: str) -> npt.NDArray[np.int32]:
+    """[nodes] the component of each, in any order."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ones = np.ones(len(graph.above))  # scipy wants float64, and would make a copy of another type
+    matrix = coo_array((ones, (graph.above, graph.below)), shape=(graph.n_nodes, graph.n_nodes))
+    labels: npt.NDArray[np.int32] = connected_components(matrix.tocsr(), connection=connection)[1]
+    return labels
+
+
+def _order(
+    graph: ComparisonGraph, strong: npt.NDArray[np.int32]
+) -> tuple[IntArray, BoolArray, BoolArray]:
+    """[components] the longest path that ends in each; whether it has one above, and below it."""
+    size = int(strong.max()) + 1
+    start, end = strong[graph.above], strong[graph.below]
+    between = start != end
+    pairs = np.unique(start[between].astype(np.int64) * size + end[between])
+    above, below = pairs // size, pairs % size
+    layer = layer_tiers(Graphs(np.array([0, size], dtype=np.int64), above, below))
+    # A helper node lies between items, so an edge to or from one stands for items just as well.
+    has_above, has_below = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+    has_above[below] = True
+    has_below[above] = True
+    return layer, has_above, has_below
+
+
+def _number(
+    labels: npt.NDArray[np.int32], layer: IntArray | None
+) -> tuple[IntArray, npt.NDArray[np.int32]]:
+    """Number the sets of items anew, by layer and then by first item; also gives their labels."""
+    kept, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first) if layer is None else np.lexsort((first, layer[kept]))
+    number = np.empty(len(kept), dtype=np.int64)
+    number[order] = np.arange(len(kept))
+    return number[which.reshape(-1)], kept[order]
+
+
+WIDTH = 96  # of a line
+NAME = 40  # characters of a name
+ORDERS = 3  # groups whose sets are shown in order
+
+
+def explain(found: Connectivity, limit: int, seen: str) -> str:
+    """Write the text of `Connectivity.explain`."""
+    if limit < 1:
+        raise ValueError(f"limit = {limit}: at least one item must be named.")
+    if found.connected:
+        if found.n_items < 2:
+            return (
+                f"There {'is one item' if found.n_items else 'are no items'}: nothing to compare."
+            )
+        return (
+            f"Comparisons lead from each of the {found.n_items:,} items to every other, in both "
+            "directions."
+        )
+    words = _Words(found, limit)
+    facts = [*words.groups(), *words.extremes(), *words.sets()]
+    ways = [
+        'choose a prior (prior="gaussian" or prior="pseudo-item")',
+        'leave items out with leave_out (component="largest", min_games= or exclude=)',
+    ]
+    if words.members.sizes.max() > 1:
+        torn = found.n_components > found.n_groups
+        ways.append(f"fit each {'component' if torn else 'group'} by itself")
+    advice = f"What to do: {', '.join(ways[:-1])}, or {ways[-1]}."
+    lines = [
+        f"The {seen} do not determine the worths of all {found.n_items:,} items.",
+        *(_folded(f"- {fact}", "  ") for fact in facts),
+        _folded(advice, ""),
+    ]
+    return "\n".join(lines)
+
+
+class _Words:
+    """The sentences about one `Connectivity`."""
+
+    def __init__(self, found: Connectivity, limit: int) -> None:
+        self.names = found.names
+        self.limit = limit
+        self.group_members = _Members(found.groups, found.n_groups)
+        self.members = _Members(found.components, found.n_components)
+        self.never_below, self.never_above = found.never_below, found.never_above
+        self.group_of = found.groups[self.members.firsts()]  # [components]
+        self.parts = _Members(self.group_of, found.n_groups)  # components of each group
+        # Components of a single item that only wins, or only loses.
+        self.at_an_end = (self.members.sizes == 1) & (self.never_below ^ self.never_above)
+
+    def groups(self) -> list[str]:
+        """Which items were never compared with each other."""
+        sizes = self.group_members.sizes
+        if len(sizes) == 1:
+            return []
+        alone, several = np.flatnonzero(sizes == 1), np.flatnonzero(sizes > 1)
+        if not len(several):
+            items = self.group_members.firsts()
+            return [f"No item was ever compared with another: {self._list(items)}."]
+        facts = []
+        if len(several) > 1:
+            several = several[np.argsort(-sizes[several], kind="stable")]
+            sets = [self._set(self.group_members[group]) for group in several[: self.limit]]
+            facts.append(
+                f"There are {len(several):,} groups of items that were never compared with each "
+                f"other, directly or through others: {_joined(sets, len(several))}."
+            )
+        if len(alone):
+            items = self.group_members.firsts()[alone]
+            subject = "was" if len(alone) == 1 else "were"
+            facts.append(f"{self._list(items)} {subject} never compared with another item.")
+        return facts
+
+    def extremes(self) -> list[str]:
+        """Which single items only ever win or lose."""
+        facts = []
+        for chosen, here, there, would in (
+            (self.never_below, "above", "below", "grow"),
+            (self.never_above, "below", "above", "shrink"),
+        ):
+            items = self.members.firsts()[np.flatnonzero(chosen & self.at_an_end)]
+            if len(items):
+                stand, worth = ("stands", "worth") if len(items) == 1 else ("stand", "worths")
+                facts.append(
+                    f"{self._list(items)} {stand} {here} others and never {there} one: the "
+                    f"likelihood has no maximum, the {worth} would {would} for ever."
+                )
+        return facts
+
+    def sets(self) -> list[str]:
+        """How the components stand that are more than one item at an end."""
+        left = np.flatnonzero(~self.at_an_end)
+        by_group = _Members(self.group_of[left], len(self.parts.sizes), left)
+        torn = np.flatnonzero(by_group.sizes > 1)
+        torn = torn[np.argsort(-self.group_members.sizes[torn], kind="stable")]
+        facts = [self._order(group, by_group[group]) for group in torn[:ORDERS]]
+        if len(torn) > len(facts):
+            hidden = len(torn) - len(facts)
+            facts.append(f"There are such sets in {hidden:,} more group{'s' * (hidden != 1)}.")
+        elif not facts and len(self.parts.sizes) == 1 and by_group.sizes[0]:
+            others = self.members[by_group[0][0]]
+            facts.append(f"The others are connected with each other: {self._set(others)}.")
+        return facts
+
+    def _order(self, group: int, parts: IntArray) -> str:
+        largest = np.argsort(-self.members.sizes[parts], kind="stable")[: self.limit]
+        shown = parts[np.sort(largest)]
+        sets = [self._set(self.members[part]) for part in shown]
+        if self.parts.sizes[group] == 2 and len(sets) == 2:
+            return f"{sets[0]} stand above {sets[1]} and never below one of them."
+        order = ", ".join(sets)
+        if len(shown) < len(parts):
+            order = f"{order} (the largest of {len(parts):,})"
+        return f"In this order of sets, no item ever stands above one of an earlier set: {order}."
+
+    def _set(self, items: IntArray) -> str:
+        if len(items) == 1:
+            return self._name(items[0])
+        return "{" + _joined(self._names(items), len(items)) + "}"
+
+    def _list(self, items: IntArray) -> str:
+        return _joined(self._names(items), len(items))
+
+    def _names(self, items: IntArray) -> list[str]:
+        return [self._name(item) for item in items[: self.limit]]
+
+    def _name(self, item: Any) -> str:
+        name = int(item) if self.names is None else self.names[item]
+        text = " ".join(str(name).split()) or repr(name)  # a name may hold line breaks
+        return text if len(text) <= NAME else text[: NAME - 3] + "..."
+
+
+class _Members:
+    """The elements of numbered sets, from the number of each element's set.
+
+    The elements are 0, 1, ... unless given.
+    """
+
+    def __init__(self, numbers: IntArray, count: int, elements: IntArray | None = None) -> None:
+        self._order = np.argsort(numbers, kind="stable")
+        if elements is not None:
+            self._order = elements[self._order]
+        self.sizes = np.bincount(numbers, minlength=count)
+        self._offsets = offsets(self.sizes)
+
+    def __getitem__(self, number: int) -> IntArray:
+        return self._order[self._offsets[number] : self._offsets[number + 1]]
+
+    def firsts(self) -> IntArray:
+        """[sets] the first element of each."""
+        return self._order[self._offsets[:-1]]
+
+
+def _joined(shown: list[str], count: int) -> str:
+    text = ", ".join(shown)
+    return text if len(shown) == count else f"{text} and {count - len(shown):,} more"
+
+
+def _folded(text: str, indent: str) -> str:
+    return fill(
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )

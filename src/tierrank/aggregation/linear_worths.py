@@ -1,0 +1,302 @@
+"""Log-worths that are linear in features: what is minimised, and how sure the coefficients are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import isqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import linalg, sparse
+
+from tierrank._types import FloatArray
+from tierrank.aggregation.lists import CountedLists
+from tierrank.aggregation.solvers import minimise_once_differentiable
+from tierrank.aggregation.terms import GRADIENT_CHUNK
+from tierrank.tiers import Tiers
+from tierrank.training.optim import Hessian, Minimum, TwiceDifferentiable, newton
+
+SMALL_CHUNK = 1 << 20  # numbers of a [lists, items that they name] block of gradients
+NOTHING = 1e-200  # curvature that nothing can be divided by
+
+
+class FeatureTerm:
+    """A term of scores X · coef, and (penalty/2) · coef², as a function of the coefficients.
+
+    Parameters
+    ----------
+    term
+        a function of the scores of all items
+    features
+        [items, features] X
+    penalty
+        [features]
+    """
+
+    def __init__(
+        self, term: TwiceDifferentiable, features: FloatArray, penalty: FloatArray
+    ) -> None:
+        self.term, self.features, self.penalty = term, features, penalty
+
+    def value_and_gradient(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        """The value, and Xᵀ · gradient + penalty · coef."""
+        value, slope = self.term.value_and_gradient(self.features @ coef)
+        own = self.penalty * coef
+        return value + float(own @ coef) / 2, self.features.T @ slope + own
+
+    def hessian(self, coef: FloatArray) -> FeatureHessian:
+        """The second derivatives."""
+        return FeatureHessian(self.term.hessian(self.features @ coef), self.features, self.penalty)
+
+
+class FeatureHessian:
+    """Second derivatives Xᵀ H X + penalty, H those of the scores."""
+
+    def __init__(self, hessian: Hessian, features: FloatArray, penalty: FloatArray) -> None:
+        self._hessian, self._features, self._penalty = hessian, features, penalty
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        """Xᵀ H X · vector + penalty · vector."""
+        bent = self._hessian.product(self._features @ vector)
+        return np.asarray(self._features.T @ bent + self._penalty * vector)
+
+    def diagonal(self) -> FloatArray | None:
+        """About the diagonal, as if H were diagonal: enough to set the scale of steps by."""
+        own = self._hessian.diagonal()
+        if own is None or not np.isfinite(own).all():
+            return None
+        found = own @ self._features**2 + self._penalty
+        return found if found.max() > NOTHING else None
+
+    def matrix(self) -> FloatArray:
+        """[features, features] all of it."""
+        return self.of_lists() + np.diag(self._penalty)
+
+    def of_lists(self) -> FloatArray:
+        """Xᵀ H X, without the penalty."""
+        features = self._features
+        if features.shape[0] <= features.shape[1]:
+            bent = self._hessian.matrix() @ features
+        else:
+            bent = np.empty_like(features)
+            for number in range(features.shape[1]):
+                bent[:, number] = self._hessian.product(np.ascontiguousarray(features[:, number]))
+        found = features.T @ bent
+        return np.asarray((found + found.T) / 2)
+
+
+def minimise(
+    term: FeatureTerm, solver: str, max_iter: int, iterated: Callable[[int, float], None]
+) -> Minimum:
+    """Minimise from coefficients of 0; the point of what comes back are the coefficients.
+
+    Parameters
+    ----------
+    term
+        what to minimise
+    solver
+        "newton", or "lbfgs" where there are no second derivatives
+    max_iter
+        most iterations
+    iterated
+        called after each with its number and the value
+    """
+    start = np.zeros(term.features.shape[1])
+    if solver == "newton":
+        return newton(term, start, centred=False, max_iter=max_iter, iterated=iterated)
+    return minimise_once_differentiable(term, start, max_iter, iterated)
+
+
+def inverse(information: FloatArray) -> FloatArray:
+    """The inverse of a positive definite matrix.
+
+    Raises
+    ------
+    ValueError
+        if it is not one
+    """
+    scale = 1 / np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
+    try:
+        factor = linalg.cho_factor(information * np.outer(scale, scale), lower=True)
+    except (linalg.LinAlgError, ValueError):
+        raise ValueError(
+            "there are no standard errors: the coefficients are no isolated minimum of the "
+            "objective. Leave features out, or give some l2."
+        ) from None
+    found = linalg.cho_solve(factor, np.eye(len(scale))) * np.outer(scale, scale)
+    return np.asarray((found + found.T) / 2)
+
+
+def summed_squares(
+    losses: Callable[[Any, Tiers], Any],
+    tiers: Tiers,
+    counts: FloatArray,
+    scores: FloatArray,
+    features: FloatArray,
+) -> FloatArray:
+    """[features, features] Σ_l count_l g_l g_lᵀ, g_l the gradient of one list's loss by coef.
+
+    Every list gets scores of its own, so that its gradient is apart; and where lists leave no
+    rest, only those of items that some list of its block names.
+
+    Parameters
+    ----------
+    losses
+        from scores [lists, items] and tiers to one loss a list
+    tiers, counts
+        the lists, and how often each was seen
+    scores, features
+        [items] and [items, features]
+    """
+    total = np.zeros((features.shape[1],) * 2)
+    longest = int(tiers.lengths.max()) if len(tiers) else 1
+    block = max(1, GRADIENT_CHUNK // len(scores))
+    if not tiers.rest:  # work grows with the items of a block, so blocks are small
+        block = max(1, isqrt(SMALL_CHUNK // longest))
+    for start in range(0, len(tiers), block):
+        part = tiers[start : start + block]
+        near, rows = scores, features
+        if not part.rest:
+            touched, where = np.unique(part.items.numpy(), return_inverse=True)
+            items = torch.from_numpy(where.reshape(-1))
+            part = replace(part, items=items, n_items=len(touched), names=None)
+            near, rows = scores[touched], features[touched]
+        leaf = torch.from_numpy(np.tile(near, (len(part), 1))).requires_grad_()
+        (gradient,) = torch.autograd.grad(losses(leaf, part).sum(), leaf)
+        weighted = (gradient.numpy() @ rows) * np.sqrt(counts[start : start + block])[:, None]
+        total += weighted.T @ weighted
+    return total
+
+
+CONSTANT = 1e-12  # part of a feature's variance within lists that is a rounding error
+DEPENDENT = 1e-10  # the same of an eigenvalue, for a diagonal of 1
+VANISHED = 1e-9  # curvature, relative to that at coefficients of 0, which is none
+STILL_MOVING = 0.1  # change of scores in a step that should be the last
+INVOLVED = 0.01  # least part of a direction that counts
+SHOWN = 10
+BLOCK = 1 << 16  # lists at once
+
+REMEDY = "leave features out, or give some l2, for instance l2=1e-3"
+
+
+class Unidentified(ValueError):
+    """The lists do not determine the coefficients.
+
+    Attributes
+    ----------
+    features
+        names of the features that are why
+    """
+
+    def __init__(self, features: Sequence[str], problem: str) -> None:
+        more = f" and {len(features) - SHOWN} more" if len(features) > SHOWN else ""
+        super().__init__(problem.format(", ".join(features[:SHOWN]) + more) + f": {REMEDY}")
+        self.features, self._problem = tuple(features), problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.features, self._problem)  # another process may have raised it
+
+
+def scatter(lists: CountedLists, features: FloatArray) -> FloatArray:
+    """[features, features] Σ_l count_l Σ_{i∈l} (x_i − mean_l)(x_i − mean_l)ᵀ.
+
+    A direction of the features changes no probability if and only if it has none of this.
+    """
+    if lists.tiers.rest:  # every list has all items
+        spread = features - features.mean(axis=0)
+        return np.asarray(lists.counts.sum() * (spread.T @ spread))
+    items, lengths = lists.tiers.items.numpy(), lists.tiers.lengths.numpy()
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    named = sparse.csr_array((np.ones(len(items)), items, offsets), (len(lengths), lists.n_items))
+    total = features.T @ (features * (named.T @ lists.counts)[:, None])
+    for start in range(0, len(lengths), BLOCK):
+        part = slice(start, start + BLOCK)
+        sums = (named[part] @ features) * np.sqrt(lists.counts[part] / lengths[part])[:, None]
+        total -= sums.T @ sums
+    return np.asarray(total)
+
+
+def check_features(lists: CountedLists, features: FloatArray, names: Sequence[str]) -> FloatArray:
+    """Refuse features that the lists say nothing about; give `scatter` of the others.
+
+    Parameters
+    ----------
+    lists
+        what is fitted
+    features
+        [items, features] of mean 0 and variance 1 (or 0)
+    names
+        of the features
+    """
+    within = scatter(lists, features)
+    diagonal = np.diag(within)
+    constant = diagonal <= CONSTANT * max(float(lists.counts.sum()), float(diagonal.max()))
+    if constant.any():
+        raise Unidentified(
+            _chosen(names, constant),
+            "the items of each list do not differ in {}, so nothing can be said of coefficients",
+        )
+    scale = 1 / np.sqrt(diagonal)
+    values, vectors = np.linalg.eigh(within * np.outer(scale, scale))
+    flat = values < DEPENDENT
+    if flat.any():
+        raise Unidentified(
+            _chosen(names, np.abs(vectors[:, flat]).max(axis=1) > INVOLVED),
+            f"there are {len(names)} features, and items of a list differ in {int((~flat).sum())} "
+            "of their directions only: {} depend on each other linearly",
+        )
+    return within
+
+
+def check_maximum(
+    term: FeatureTerm,
+    end: Minimum,
+    information: FloatArray,
+    within: FloatArray,
+    names: Sequence[str],
+) -> None:
+    """Refuse coefficients that were on their way to infinity.
+
+    If a direction of the features orders all lists perfectly, the likelihood rises along it
+    without end. Then there is next to nothing left to gain where a fit stops, but the next step of
+    Newton's method would still change scores as much as the last one, by about 1; or the
+    curvature has fallen to nothing. Where the maximum is finite, neither is so: one list in a
+    million that is ordered otherwise leaves a millionth of the curvature.
+
+    Parameters
+    ----------
+    term, end
+        what was minimised, and how that went
+    information
+        [features, features] second derivatives at the end
+    within
+        what `check_features` gave
+    names
+        of the features
+    """
+    at_zero = term.hessian(np.zeros_like(end.point)).of_lists()
+    first = linalg.eigh(at_zero, within, eigvals_only=True)
+    if not np.isfinite(information).all() or first[-1] <= 0:
+        return
+    # an objective that is not convex may have no curvature at 0 in some direction
+    usual = at_zero if first[0] > DEPENDENT * first[-1] else first[-1] * within
+    values, vectors = linalg.eigh(information, usual)
+    endless = abs(values[0]) < VANISHED
+    if not endless and end.converged and values[0] > 0:
+        gradient = term.value_and_gradient(end.point)[1]
+        step = vectors @ ((vectors.T @ gradient) / values)
+        endless = bool(np.ptp(term.features @ step) > STILL_MOVING)
+    if endless:
+        size = np.abs(vectors[:, 0]) * np.sqrt(np.diag(within))
+        raise Unidentified(
+            _chosen(names, size > INVOLVED * size.max()),
+            "there is no finite maximum, for some weighted sum of {} orders all lists perfectly "
+            "in the eyes of the objective, and larger coefficients are better without end",
+        )
+
+
+def _chosen(names: Sequence[str], which: npt.NDArray[np.bool_]) -> list[str]:
+    return [name for name, taken in zip(names, which.tolist(), strict=True) if taken]

@@ -1,0 +1,397 @@
+"""What a fit minimises, as a sum of terms: functions of all scores with two derivatives.
+
+Every term is Σ_lists count · loss, or a prior. It gives value and gradient at scores [items], and
+`at` them its second derivatives: products with vectors, the diagonal, or all of the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from tierrank import _native
+from tierrank._types import FloatArray, IntArray
+from tierrank.losses.objective import Objective
+from tierrank.plackett_luce import Curvature, log_prob, operators
+from tierrank.plackett_luce.lists import FlatLists
+from tierrank.tiers import Tiers
+from tierrank.tiers.selection import with_rest_written
+from tierrank.training.optim import Hessian, TwiceDifferentiable
+
+GRADIENT_CHUNK = 1 << 24  # numbers of a [lists, items] block of gradients
+MATRIX_CHUNK = 1 << 24  # numbers, of tiers' matrices and items, that are kept at a time
+LARGEST_TIE = 32  # items of a tier whose matrix is kept: 256 bytes an entry, at most
+# scores further apart than these would leave float64's range as squared worths, or as products
+STRICT_WIDEST, TIED_WIDEST = 300.0, 100.0
+DIFFERENCE = 1e-5  # step of a finite difference, relative to the vector's largest number
+
+
+class ListTerm(TwiceDifferentiable, Protocol):
+    """A part that is a sum over lists."""
+
+    def outer_products(self, scores: FloatArray) -> FloatArray:
+        """[items, items] Σ_l count_l g_l g_lᵀ, g_l the gradient of one list's loss."""
+
+
+class Sum:
+    """Terms added up."""
+
+    def __init__(self, terms: Sequence[TwiceDifferentiable]) -> None:
+        self.terms = terms
+
+    def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        values, gradients = zip(*(term.value_and_gradient(scores) for term in self.terms),
+                                strict=True)  # fmt: skip
+        return float(sum(values)), np.asarray(sum(gradients))
+
+    def hessian(self, scores: FloatArray) -> Hessian:
+        return SumHessian([term.hessian(scores) for term in self.terms])
+
+
+class SumHessian:
+    """Second derivatives of a `Sum`."""
+
+    def __init__(self, hessians: Sequence[Hessian]) -> None:
+        self._hessians = hessians
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        return np.asarray(sum(hessian.product(vector) for hessian in self._hessians))
+
+    def diagonal(self) -> FloatArray | None:
+        found = [hessian.diagonal() for hessian in self._hessians]
+        parts = [part for part in found if part is not None]
+        return np.asarray(sum(parts)) if len(parts) == len(found) else None
+
+    def matrix(self) -> FloatArray:
+        total = self._hessians[0].matrix()
+        for hessian in self._hessians[1:]:
+            total += hessian.matrix()
+        return total
+
+
+def by_columns(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
+    """[size, size] a symmetric matrix from its products with the unit vectors."""
+    out = np.empty((size, size))
+    unit = np.zeros(size)
+    for number in range(size):
+        unit[number] = 1.0
+        out[number] = product(unit)
+        unit[number] = 0.0
+    return np.asarray((out + out.T) / 2)
+
+
+def outer_products(
+    losses: Callable[[Any, Tiers], Any], tiers: Tiers, counts: FloatArray, scores: FloatArray
+) -> FloatArray:
+    """Σ_l count_l g_l g_lᵀ: every list gets scores of its own, so that its gradient is apart."""
+    size = len(scores)
+    total = np.zeros((size, size))
+    block = max(1, GRADIENT_CHUNK // size)
+    for start in range(0, len(tiers), block):
+        part, count = tiers[start : start + block], counts[start : start + block]
+        leaf = torch.from_numpy(np.tile(scores, (len(part), 1))).requires_grad_()
+        (gradient,) = torch.autograd.grad(losses(leaf, part).sum(), leaf)
+        weighted = gradient.numpy() * np.sqrt(count)[:, None]
+        total += weighted.T @ weighted
+    return total
+
+
+def summed_squares(
+    slopes: FloatArray, items: IntArray, borders: IntArray, counts: FloatArray, size: int
+) -> FloatArray:
+    """Σ_l count_l g_l g_lᵀ from the slopes of all entries, those of a list between two borders."""
+    weighted = slopes * np.sqrt(np.repeat(counts, np.diff(borders)))
+    rows = sparse.csr_array((weighted, items, borders), (len(counts), size))
+    return np.asarray((rows.T @ rows).toarray())
+
+
+class Exact:
+    """Plackett-Luce likelihood of any tiers, with or without a rest."""
+
+    def __init__(self, tiers: Tiers, counts: FloatArray) -> None:
+        self.tiers, self.counts = tiers, counts
+        self._counts = torch.from_numpy(counts)
+
+    def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        leaf = torch.from_numpy(scores).requires_grad_()
+        value = -(self._counts * log_prob(leaf, self.tiers)).sum()
+        (gradient,) = torch.autograd.grad(value, leaf)
+        return float(value.detach()), gradient.numpy()
+
+    def hessian(self, scores: FloatArray) -> Hessian:
+        return ExactHessian(self, scores)
+
+    def outer_products(self, scores: FloatArray) -> FloatArray:
+        def losses(values: Any, tiers: Tiers) -> Any:
+            return -log_prob(values, tiers)
+
+        return outer_products(losses, self.tiers, self.counts, scores)
+
+
+class ExactHessian:
+    """Second derivatives of `Exact`."""
+
+    def __init__(self, term: Exact, scores: FloatArray) -> None:
+        self._term, self._scores = term, scores
+        self._curvature = Curvature(scores, term.tiers, term.counts)
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        return -np.asarray(self._curvature @ vector)
+
+    def diagonal(self) -> FloatArray:
+        return -np.asarray(self._curvature.diagonal())
+
+    def matrix(self) -> FloatArray:
+        if np.ptp(self._scores) <= TIED_WIDEST:
+            return matrix_by_parts(self._term.tiers, self._term.counts, self._scores)
+        longest = int(self._term.tiers.lengths.max()) if len(self._term.tiers) else 0
+        if self._term.tiers.rest or longest >= len(self._scores):
+            return by_columns(self.product, len(self._scores))
+        return self._by_lists(longest)
+
+    def _by_lists(self, longest: int) -> FloatArray:
+        """One product a place in a list, for all lists at once: row p of each list's H."""
+        term, size = self._term, len(self._scores)
+        lists = FlatLists(torch.from_numpy(self._scores), term.tiers)
+        no_weights = lists.bottom.new_empty(0)
+        assert lists.gather is not None
+        starts, items = lists.layout[0].numpy(), lists.gather.numpy()
+        lengths = np.diff(starts)
+        owner = np.repeat(np.arange(len(lengths)), lengths)
+        count = np.repeat(term.counts, lengths)
+        out = np.zeros(size * size)
+        nothing = torch.zeros_like(lists.bottom)
+        for place in range(longest):
+            there = lengths > place
+            vector = torch.zeros_like(lists.rows)
+            vector[torch.from_numpy(starts[:-1][there] + place)] = 1.0
+            row, _ = operators.hessian_product(
+                lists.rows, lists.bottom, *lists.layout, no_weights, vector, nothing
+            )
+            at = np.flatnonzero(there[owner])
+            column = items[starts[owner[at]] + place]
+            np.add.at(out, items[at] * size + column, -row.numpy()[at] * count[at])
+        square = out.reshape(size, size)
+        return np.asarray((square + square.T) / 2)
+
+
+class Strict:
+    """Plackett-Luce likelihood of strict lists, by `native/strict_lists.cpp`."""
+
+    def __init__(self, tiers: Tiers, counts: FloatArray) -> None:
+        self._tiers = tiers
+        self.counts = counts
+        self.items = tiers.items.numpy()
+        self.offsets = tiers.tier_offsets[tiers.list_offsets].numpy()
+        self.lists = _native.StrictLists(self.items, self.offsets, counts, tiers.n_items or 0)
+        chosen = np.repeat(counts, np.diff(self.offsets))
+        chosen[self.offsets[1:] - 1] = 0.0
+        # [items] how often an item was chosen over others
+        summed = np.bincount(self.items, chosen, tiers.n_items or 0)
+        self._chosen: FloatArray = summed.astype(np.float64)
+
+    @cached_property
+    def _exact(self) -> Exact:
+        """For scores too far apart for worths that all lists share."""
+        return Exact(self._tiers, self.counts)
+
+    def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        if np.ptp(scores) > STRICT_WIDEST:
+            return self._exact.value_and_gradient(scores)
+        _, _, value, gradient = self._run(scores)
+        return value, gradient
+
+    def _run(self, scores: FloatArray) -> tuple[FloatArray, FloatArray, float, FloatArray]:
+        largest = scores.max()
+        worth = np.exp(scores - largest)
+        inverse, gradient = np.empty(len(self.items)), -self._chosen
+        logs = self.lists.value_and_gradient(worth, inverse, gradient)
+        return worth, inverse, logs - float(self._chosen @ (scores - largest)), gradient
+
+    def hessian(self, scores: FloatArray) -> Hessian:
+        if np.ptp(scores) > STRICT_WIDEST:
+            return self._exact.hessian(scores)
+        worth, inverse, _, _ = self._run(scores)
+        return StrictHessian(self, worth, inverse)
+
+    def outer_products(self, scores: FloatArray) -> FloatArray:
+        if np.ptp(scores) > STRICT_WIDEST:
+            return self._exact.outer_products(scores)
+        worth, inverse, _, _ = self._run(scores)
+        slopes = np.empty(len(self.items))
+        self.lists.entry_gradients(worth, inverse, slopes)
+        return summed_squares(slopes, self.items, self.offsets, self.counts, len(scores))
+
+
+class StrictHessian:
+    """Second derivatives of `Strict`."""
+
+    def __init__(self, term: Strict, worth: FloatArray, inverse: FloatArray) -> None:
+        self._lists, self._worth, self._inverse = term.lists, worth, inverse
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        out = np.zeros_like(self._worth)
+        self._lists.product(self._worth, self._inverse, vector, out)
+        return out
+
+    def diagonal(self) -> FloatArray:
+        out = np.zeros_like(self._worth)
+        self._lists.diagonal(self._worth, self._inverse, out)
+        return out
+
+    def matrix(self) -> FloatArray:
+        out = np.zeros((len(self._worth),) * 2)
+        self._lists.matrix(self._worth, self._inverse, out)
+        return out + out.T
+
+
+class Tied:
+    """Plackett-Luce likelihood of lists without a rest.
+
+    Of ties beyond `LARGEST_TIE`, all but a last one, the matrix takes longer than it saves.
+    """
+
+    def __init__(self, tiers: Tiers, counts: FloatArray) -> None:
+        self.tiers, self.counts = tiers, counts
+        self.items = tiers.items.numpy()
+        self.list_offsets = tiers.list_offsets.numpy()
+        self.lists = _native.TiedLists(
+            self.items, tiers.tier_offsets.numpy(), self.list_offsets, counts, tiers.n_items or 0
+        )
+        self._entry_count = np.repeat(counts, tiers.lengths.numpy())
+
+    @cached_property
+    def _exact(self) -> Exact:
+        """For scores too far apart."""
+        return Exact(self.tiers, self.counts)
+
+    def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        if np.ptp(scores) > TIED_WIDEST:
+            return self._exact.value_and_gradient(scores)
+        lists = TiedLists(self, scores, with_matrices=False)
+        gradient = np.bincount(self.items, lists.entry_gradients() * self._entry_count, len(scores))
+        return -lists.log_prob, -gradient.astype(np.float64)
+
+    def hessian(self, scores: FloatArray) -> Hessian:
+        if np.ptp(scores) > TIED_WIDEST:
+            return self._exact.hessian(scores)
+        return TiedLists(self, scores, with_matrices=True)
+
+    def outer_products(self, scores: FloatArray) -> FloatArray:
+        if np.ptp(scores) > TIED_WIDEST:
+            return self._exact.outer_products(scores)
+        lists = TiedLists(self, scores, with_matrices=False)
+        borders = self.tiers.tier_offsets.numpy()[self.list_offsets]
+        return summed_squares(
+            lists.entry_gradients(), self.items, borders, self.counts, len(scores)
+        )
+
+
+class TiedLists:
+    """The lists at some scores: every tier's value, slopes and, if wanted, matrix."""
+
+    def __init__(self, term: Tied, scores: FloatArray, *, with_matrices: bool) -> None:
+        self._lists = term.lists
+        log_worth = scores - scores.max()
+        self.worth = np.exp(log_worth)
+        self._below, value = np.empty((2, len(term.tiers.tier_sizes)))
+        self._slopes = np.empty(len(term.items))
+        self._matrices = np.empty(self._lists.matrix_size if with_matrices else 0)
+        self._lists.terms(
+            self.worth, log_worth, torch.get_num_threads(),
+            self._below, value, self._slopes, self._matrices,
+        )  # fmt: skip
+        by_list = np.add.reduceat(value, term.list_offsets[:-1])
+        self.log_prob = float(by_list @ term.counts)
+
+    def entry_gradients(self) -> FloatArray:
+        """[entries] slopes of one list's log-probability."""
+        out = np.empty(len(self._slopes))
+        self._lists.entry_gradients(self.worth, self._below, self._slopes, out)
+        return out
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        out = np.zeros(len(self.worth))
+        self._lists.product(*self._known(), vector, out)
+        return -out
+
+    def diagonal(self) -> FloatArray:
+        out = np.zeros(len(self.worth))
+        self._lists.diagonal(*self._known(), out)
+        return np.negative(out)
+
+    def matrix(self) -> FloatArray:
+        out = np.zeros((len(self.worth),) * 2)
+        self._lists.matrix(*self._known(), out)
+        return -(out + out.T)
+
+    def _known(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self.worth, self._below, self._slopes, self._matrices
+
+
+def matrix_by_parts(tiers: Tiers, counts: FloatArray, scores: FloatArray) -> FloatArray:
+    """[items, items] second derivatives of lists of any kind, a few lists at a time."""
+    sizes = tiers.tier_sizes.numpy().astype(np.float64)
+    squares = np.concatenate([[0.0], np.cumsum(sizes**2)])[tiers.list_offsets.numpy()]
+    room = np.cumsum(np.diff(squares) + tiers.full_lengths.numpy())
+    total = np.zeros((len(scores),) * 2)
+    for part in np.split(np.arange(len(tiers)), np.flatnonzero(np.diff(room // MATRIX_CHUNK)) + 1):
+        total += Tied(with_rest_written(tiers[part]), counts[part]).hessian(scores).matrix()
+    return total
+
+
+class Smooth:
+    """Any objective of `tierrank.losses`, by autograd, or by differences of its gradient."""
+
+    def __init__(self, tiers: Tiers, counts: FloatArray, objective: Objective) -> None:
+        self.tiers, self.counts, self.objective = tiers, counts, objective
+        self._counts = torch.from_numpy(counts)
+        # The cosine has second derivatives, but is not convex, and changes with the scores' mean.
+        self.twice = objective.entry.twice_differentiable and objective.entry.shift_invariant
+
+    def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        leaf, value = self._value(scores)
+        (gradient,) = torch.autograd.grad(value, leaf)
+        return float(value.detach()), gradient.numpy()
+
+    def _value(self, scores: FloatArray) -> tuple[torch.Tensor, torch.Tensor]:
+        leaf = torch.from_numpy(scores).requires_grad_()
+        return leaf, (self._counts * self.objective(leaf, self.tiers)).sum()
+
+    def hessian(self, scores: FloatArray) -> Hessian:
+        return SmoothHessian(self, scores)
+
+    def outer_products(self, scores: FloatArray) -> FloatArray:
+        return outer_products(self.objective, self.tiers, self.counts, scores)
+
+
+class SmoothHessian:
+    """Second derivatives of `Smooth`."""
+
+    def __init__(self, term: Smooth, scores: FloatArray) -> None:
+        self._term, self._scores = term, scores
+        if term.twice:
+            self._leaf, value = term._value(scores)
+            (self._slope,) = torch.autograd.grad(value, self._leaf, create_graph=True)
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        if self._term.twice:
+            along = torch.from_numpy(np.ascontiguousarray(vector))
+            (out,) = torch.autograd.grad(self._slope, self._leaf, along, retain_graph=True)
+            return np.asarray(out.numpy())
+        size = DIFFERENCE / max(float(np.abs(vector).max(initial=0)), np.finfo(float).tiny)
+        high, low = (
+            self._term.value_and_gradient(self._scores + way * size * vector)[1] for way in (1, -1)
+        )
+        return np.asarray((high - low) / (2 * size))
+
+    def diagonal(self) -> None:
+        return None
+
+    def matrix(self) -> FloatArray:
+        return by_columns(self.product, len(self._scores))

@@ -1,0 +1,224 @@
+"""How sure worths are: covariances of the centred log-worths from second derivatives.
+
+With H the second derivatives of what was minimised, g_l the gradient of one list's loss and P the
+projection that takes the mean off,
+
+    information   P H⁻¹ P      (without a prior H · 1 = 0, and P takes any generalised inverse)
+    sandwich      P H⁻¹ (Σ_l count_l g_l g_lᵀ) H⁻¹ P
+
+The first is right if the model is, the second also where it is not, with enough lists. Under a
+prior, the first is the covariance of the normal approximation to the posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from scipy import linalg, special
+
+from tierrank._types import FloatArray
+from tierrank.training.optim import MOST_DENSE as MOST_DENSE
+from tierrank.training.optim import Hessian, conjugate_gradients
+
+Kind = Literal["information", "sandwich"]
+
+VANISHED = 1e-14  # part of a diagonal that is left by elimination, and is a rounding error
+COLUMN_TOLERANCE = 1e-10
+MOST_PRODUCTS = 10_000  # of a column
+
+
+class OuterProducts(Protocol):
+    """A sum over lists that knows how its gradient varies between them."""
+
+    def outer_products(self, scores: FloatArray) -> FloatArray:
+        """[items, items] Σ_l count_l g_l g_lᵀ, g_l the gradient of one list's loss."""
+
+
+class NotDefinite(ValueError):
+    """The scores are no minimum, or not the only one."""
+
+
+def inverse(hessian: Hessian, *, centred: bool) -> FloatArray:
+    """[items, items] H⁻¹; where H · 1 = 0, of all items but the surest, which is held at 0.
+
+    Raises
+    ------
+    NotDefinite
+        if H is not positive definite (but for that direction)
+    """
+    matrix = hessian.matrix()
+    surest = int(np.argmax(np.diag(matrix)))
+    if centred:
+        matrix[surest, :] = matrix[:, surest] = 0.0
+        matrix[surest, surest] = 1.0
+    problem = NotDefinite(
+        "there are no standard errors: the estimate is no isolated maximum of the likelihood. "
+        "Some worths may be infinite: give a prior."
+    )
+    before = np.diag(matrix).copy()
+    try:
+        factor = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=True)
+    except (linalg.LinAlgError, ValueError):
+        raise problem from None
+    if (np.diag(factor) ** 2 <= VANISHED * before).any():
+        raise problem
+    found, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+    found = np.tril(found) + np.tril(found, -1).T
+    if centred:
+        found[surest, surest] = 0.0
+    return np.asarray(found)
+
+
+def covariance(
+    hessian: Hessian,
+    lists: Sequence[OuterProducts],
+    scores: FloatArray,
+    kind: Kind,
+    *,
+    centred: bool,
+) -> FloatArray:
+    """[items, items] covariance of the centred log-worths.
+
+    Parameters
+    ----------
+    hessian
+        second derivatives of all that was minimised, at `scores`
+    lists
+        the terms that are sums over lists, without a prior
+    scores
+        [items] the minimum
+    kind
+        "information" or "sandwich"
+    centred
+        whether the scores' mean is free, as it is without a prior
+    """
+    found = inverse(hessian, centred=centred)
+    if kind == "sandwich":
+        middle = lists[0].outer_products(scores)
+        for term in lists[1:]:
+            middle += term.outer_products(scores)
+        found = found @ middle @ found
+    return centre(found)
+
+
+def columns(hessian: Hessian, items: FloatArray, size: int, *, centred: bool) -> FloatArray:
+    """[chosen, items] rows of the information's covariance, without the matrix as a whole."""
+    rows = np.empty((len(items), size))
+    for row, item in zip(rows, items, strict=True):
+        unit = np.full(size, -1 / size)
+        unit[int(item)] += 1
+        found = conjugate_gradients(
+            hessian, unit, COLUMN_TOLERANCE, centred=centred, most=MOST_PRODUCTS
+        )
+        if not found.positive:
+            raise NotDefinite("there are no standard errors: some worths are infinite")
+        if not found.reached:
+            raise ValueError(
+                f"standard errors were not found in {MOST_PRODUCTS:,} steps: long chains of "
+                "comparisons hold the items together. Bootstrap, or give a prior."
+            )
+        row[:] = found.solution - found.solution.mean()
+    return rows
+
+
+def centre(matrix: FloatArray) -> FloatArray:
+    """P · matrix · P, symmetric to the last bit."""
+    matrix = matrix - matrix.mean(axis=0)
+    matrix = matrix - matrix.mean(axis=1, keepdims=True)
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+def reach(level: float) -> float:
+    """Standard errors on either side of an estimate that an interval of this level takes.
+
+    Raises
+    ------
+    ValueError
+        if the level is not between 0 and 1
+    """
+    try:
+        fits = 0 < level < 1
+    except TypeError:
+        fits = False
+    if not fits:
+        raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level!r}")
+    return float(special.ndtri((1 + level) / 2))
+
+
+@dataclass(frozen=True)
+class CoefficientTable:
+    """Coefficients with standard errors, Wald tests and intervals; printed, a table.
+
+    Attributes
+    ----------
+    features
+        [features] names
+    coef, standard_errors
+        [features] estimates and their standard errors (NaN where there are none)
+    z, p_values
+        [features] coef / standard error, and how probable one as far from 0 is if it is 0
+    lower, upper
+        [features] ends of the intervals
+    level
+        how often such an interval holds the true value
+    note
+        what was fitted, in a line
+    """
+
+    features: list[str]
+    coef: FloatArray
+    standard_errors: FloatArray
+    z: FloatArray
+    p_values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    level: float
+    note: str
+
+    def __str__(self) -> str:
+        tails = (1 - self.level) / 2
+        ends = [f"[{tails:.4g}", f"{1 - tails:.4g}]"]
+        heads = ["feature", "coef", "std err", "z", "P>|z|", *ends]
+        numbers = zip(
+            self.coef, self.standard_errors, self.z, self.p_values, self.lower, self.upper,
+            strict=True,
+        )  # fmt: skip
+        errors = self.standard_errors[np.isfinite(self.standard_errors)]
+        plain = errors.min(initial=1) >= 1e-3 and errors.max(initial=1) < 1e4
+        form = "{:.4f}" if plain else "{:.3e}"
+        formats = [form, form, "{:.2f}", "{:.3f}", form, form]
+        rows = [
+            [name, *(each.format(number) for each, number in zip(formats, row, strict=True))]
+            for name, row in zip(self.features, numbers, strict=True)
+        ]
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in [heads, *rows]
+        ]
+        return "\n".join([self.note, *lines])
+
+    __repr__ = __str__
+
+
+def coefficient_table(
+    names: list[str], coef: FloatArray, matrix: FloatArray, level: float, note: str
+) -> CoefficientTable:
+    """Wald statistics of coefficients with a covariance matrix."""
+    from scipy.special import ndtr, ndtri
+
+    if not 0 < level < 1:
+        raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level}")
+    errors = np.sqrt(np.diag(matrix))
+    z = coef / errors
+    reach = float(ndtri((1 + level) / 2)) * errors
+    p_values = 2 * ndtr(-np.abs(z))
+    return CoefficientTable(
+        names, coef.copy(), errors, z, p_values, coef - reach, coef + reach, level, note
+    )
