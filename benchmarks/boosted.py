@@ -19,7 +19,7 @@ from command import main
 from measure import Claim, Column, Progress, Report, Table, Times, claims_table, figures
 
 import tierrank as tr
-from tierrank.ranking.boosting.derivatives import BoostingObjective
+from tierrank.ranking.derivatives import BoostingObjective
 
 LEAVES, BINS, RATE = 31, 255, 0.1
 LAMBDARANK, OURS = "LightGBM lambdarank", "BoostedRanker (lightgbm), pl-partition"

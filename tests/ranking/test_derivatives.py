@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tierrank as tr
 from tierrank.losses import OBJECTIVES, from_name
 from tierrank.losses.record import Hessian
-from tierrank.ranking.boosting.derivatives import SMALLEST, BoostingObjective
+from tierrank.ranking.derivatives import SMALLEST, BoostingObjective
 
 CHAINS = {"pmop-gibbs", "pmop-mh"}  # their gradient is drawn
 EXACT = sorted(name for name, entry in OBJECTIVES.items() if entry.hessian == "exact")

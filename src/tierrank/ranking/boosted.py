@@ -14,7 +14,7 @@ import torch
 
 from tierrank._types import AnyArray
 from tierrank.ranking.base import Ranker, TrainingRows
-from tierrank.ranking.boosting.derivatives import BoostingObjective, Derivatives
+from tierrank.ranking.derivatives import BoostingObjective, Derivatives
 from tierrank.ranking.forest import Forest
 from tierrank.ranking.growers import Grower, LightGBMTrees, TreeSettings, XGBoostTrees
 from tierrank.storage import Arrays
@@ -300,6 +300,7 @@ class Boosting:
     ) -> None:
         self.grower, self.objective, self.trees = grower, objective, trees
         self.patience, self.metric, self.seed = patience, metric, seed
+        self._last: tuple[AnyArray, Derivatives] | None = None
 
     def run(
         self, state: BoostingState, checkpoint: Checkpoint, watch: Watch | None
@@ -360,12 +361,15 @@ class Boosting:
         advice = "try a smaller learning_rate, or a larger l2 or min_hessian_per_leaf"
         if not np.abs(scores).max() < RUN_AWAY:  # or NaN
             raise ValueError(f"the scores have run away to ±∞ after {trees} trees: {advice}")
+        if self._last is not None and self._last[0] is scores and self.objective.repeats:
+            return self._last[1]  # a segment begins where the last one ended
         derivatives = self.objective(scores)
         if not (np.isfinite(derivatives.loss) and np.isfinite(derivatives.gradient).all()):
             raise ValueError(
                 f"the loss is {derivatives.loss:g} after {trees} trees, or its slope not finite: "
                 f"{advice}"
             )
+        self._last = scores, derivatives
         return derivatives
 
 

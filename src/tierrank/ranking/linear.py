@@ -11,9 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import AnyArray
 from tierrank.losses import find
+from tierrank.losses.objective import Objective
 from tierrank.ranking.base import Ranker, TrainingRows
-from tierrank.ranking.inference import Uncertainty, check_uncertainty, covariance
-from tierrank.ranking.linear_loss import LinearLoss, linear_scores
+from tierrank.ranking.linear_loss import (
+    LinearLoss,
+    Uncertainty,
+    check_uncertainty,
+    covariance,
+    linear_scores,
+)
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.covariance import CoefficientTable, coefficient_table
@@ -193,10 +199,11 @@ class LinearRanker(Ranker):
         checkpoint: Checkpoint,
         watch: Watch | None,
     ) -> None:
-        plan = self._plan(validated=valid is not None)
+        objective = self._objective()
+        plan = self._plan(objective, validated=valid is not None)
         kept = checkpoint.load()
         seed = seed_from(self.random_state) if kept is None else int(kept[0]["seed"])
-        loss = self._loss(train, plan.solver, seed)
+        loss = self._loss(train, objective, plan.solver, seed)
         for name in ("coef_", "covariance_"):  # of an earlier fit, in case this one fails
             if hasattr(self, name):
                 delattr(self, name)
@@ -238,9 +245,9 @@ class LinearRanker(Ranker):
                 loss, tracker.kept, self.uncertainty, self._feature_names()
             )
 
-    def _plan(self, *, validated: bool) -> Plan:
+    def _plan(self, objective: Objective, *, validated: bool) -> Plan:
         """Check the settings, and fill in what is left to us."""
-        entry = find(self.objective)
+        entry = objective.entry
         solver: str = self.solver
         if solver == "auto":
             solver = "sgd" if entry.stochastic else "lbfgs"
@@ -251,7 +258,7 @@ class LinearRanker(Ranker):
         if "generator" in (self.objective_params or {}):
             raise ValueError("a ranker's randomness comes from random_state, not from a generator")
         exact = self.uncertainty is not None
-        check_uncertainty(self.uncertainty, entry.name, self.objective_params)
+        check_uncertainty(self.uncertainty, objective)
         if exact and solver == "sgd":
             raise ValueError('uncertainty is about the minimum, which takes solver="lbfgs"')
         if exact and validated and self.patience is not None:
@@ -342,8 +349,10 @@ class LinearRanker(Ranker):
             )
         return "patience" if tracker.out_of_patience else "max_iter"
 
-    def _loss(self, train: TrainingRows, solver: str, seed: int) -> LinearLoss:
-        objective, tiers = self._objective(), train.tiers
+    def _loss(
+        self, train: TrainingRows, objective: Objective, solver: str, seed: int
+    ) -> LinearLoss:
+        tiers = train.tiers
         if solver == "lbfgs" and objective.options.get("ties") == "random":
             # a line search wants one function, so the ties are broken once for all
             tiers = tiers.break_ties(at_random=True, generator=seed)

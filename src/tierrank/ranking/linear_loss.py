@@ -1,8 +1,8 @@
-"""What lists lose by scores that are linear in features: value, gradient and second derivatives."""
+"""What lists lose by scores linear in features: derivatives, and how sure the minimum is."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,6 +14,12 @@ from tierrank.tiers import Tiers
 
 # relative to the size of a feature: rounding and what a difference leaves out are alike there
 DIFFERENCE = 1e-5
+
+# smallest eigenvalue of the information, scaled to a diagonal of 1, that is no rounding error:
+# where second derivatives are autograd's, and where they are differences
+SMALLEST = {True: 1e-10, False: 1e-7}
+
+Uncertainty = Literal["information", "sandwich"]
 
 
 class LinearLoss:
@@ -176,3 +182,83 @@ def linear_scores(X: Any, coef: AnyArray) -> AnyArray:
     """[rows] X · coef in float64; it may overflow without a word, and the caller looks."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(X @ coef, dtype=np.float64)
+
+
+def check_uncertainty(kind: Any, objective: Objective) -> None:
+    """Refuse, before anything is fitted, a kind of uncertainty that an objective does not have."""
+    if kind is None:
+        return
+    if kind not in ("information", "sandwich"):
+        raise ValueError(f'uncertainty is None, "information" or "sandwich", not {kind!r}')
+    entry = objective.entry
+    if entry.without_errors:
+        raise ValueError(
+            f"there are no standard errors for {entry.name}, which {entry.without_errors}: use "
+            "uncertainty=None, or bootstrap the lists"
+        )
+    if kind == "information" and not entry.is_likelihood(objective.options):
+        weighted = " with alpha" if entry.likelihood else ""
+        raise ValueError(
+            f"{entry.name}{weighted} is no likelihood of a list, so its "
+            'curvature alone says nothing of standard errors: use uncertainty="sandwich"'
+        )
+
+
+def covariance(loss: LinearLoss, point: AnyArray, kind: Uncertainty, names: list[str]) -> AnyArray:
+    """[features, features] covariance of the coefficients at the minimum of a loss.
+
+    With I the second derivatives of Σ_l weight_l loss_l + (weight/2) λ ‖coef‖² and g_l the gradient
+    of one term of the sum, "information" is I⁻¹ and "sandwich" I⁻¹ (Σ_l g_l g_lᵀ) I⁻¹. The
+    objective's own parameters are in both, and left out of what is given back.
+
+    Raises
+    ------
+    ValueError
+        if I is singular, naming the features that make it so, or if there are too few lists
+    """
+    told = int((loss.tiers.n_tiers > 1).sum())
+    if kind == "sandwich" and told <= len(point):
+        raise ValueError(
+            f"{told} lists with several tiers are too few to see how {len(point)} estimates vary "
+            'between lists: uncertainty="sandwich" needs more lists than features'
+        )
+    smallest = SMALLEST[loss.twice_differentiable]
+    all_names = [*names, *loss.own_parameters(point)]
+    inverse = _inverse(loss.information(point), loss.sizes(), all_names, smallest)
+    if kind == "sandwich":
+        parts = loss.gradients_by_list(point) @ inverse
+        inverse = parts.T @ parts
+    return np.asarray(inverse[: loss.features, : loss.features])
+
+
+def _inverse(information: AnyArray, sizes: AnyArray, names: list[str], smallest: float) -> AnyArray:
+    """The inverse of a positive definite matrix, whatever the sizes of its features."""
+    diagonal = np.diag(information)
+    if not np.isfinite(information).all():
+        raise ValueError("the information is not finite: scale the features, or give some l2")
+    relative = diagonal / sizes**2
+    nothing = relative <= max(1e-14 * relative.max(), np.finfo(float).tiny)  # rounding, at most
+    if nothing.any():
+        raise _singular(
+            "say nothing, for they are constant in every list that has several tiers (or the "
+            "lists are ordered perfectly, and the coefficients have no finite best value)",
+            names,
+            nothing,
+        )
+    scale = 1 / np.sqrt(diagonal)
+    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
+    flat = values < smallest
+    if flat.any():
+        involved = np.abs(vectors[:, flat]).max(axis=1) > 0.01
+        raise _singular("depend on each other linearly within the lists", names, involved)
+    half = vectors / np.sqrt(values) * scale[:, None]
+    return np.asarray(half @ half.T)
+
+
+def _singular(problem: str, names: list[str], which: AnyArray) -> ValueError:
+    found = [names[number] for number in np.flatnonzero(which)]
+    more = f" and {len(found) - 10} more" if len(found) > 10 else ""
+    return ValueError(
+        f"there are no standard errors: {', '.join(found[:10])}{more} {problem}. Leave "
+        "features out, or give some l2. The coefficients themselves are fitted."
+    )

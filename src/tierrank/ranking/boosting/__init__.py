@@ -1,1 +1,0 @@
-"""What boosting is made of: derivatives of the objectives, libraries that grow trees, forests."""
