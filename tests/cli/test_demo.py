@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tierrank
-from tierrank.demo import OBJECTIVES as OBJECTIVES_OF_THE_DEMO
+from tierrank.cli.demo import OBJECTIVES as OBJECTIVES_OF_THE_DEMO
 from tierrank.losses import OBJECTIVES
 
 PNG = b"\x89PNG\r\n\x1a\n"

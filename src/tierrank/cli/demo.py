@@ -6,9 +6,10 @@ finds the worths again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     from tierrank.data import Rankings
 
 MOST_WRITTEN = 20_000_000  # items of all lists that a table or a PrefLib file is made of
+
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "PL-Partition (exact)": {"objective": "pl-partition"},
+    "PL-Efron (approximation)": {"objective": "pl-efron"},
+    "PL-LB (lower bound)": {"objective": "pl-lb"},
+    "ListMLE (ties broken)": {
+        "objective": "listmle", "objective_params": {"ties": "random"}, "random_state": 0,
+    },
+}  # fmt: skip
+
+FAINT = "gaussian:10"  # so that a handful of lists has an estimate too
 
 
 def _picture(path: Path) -> Path:
@@ -53,7 +65,6 @@ def demo(
     from rich.progress import Progress
     from rich.table import Table
 
-    from tierrank.demo import OBJECTIVES, run, write_examples
     from tierrank.report.plots import plot_errors
 
     if tiers > items:
@@ -66,8 +77,8 @@ def demo(
     errors: dict[str, list[float]] = {name: [] for name in OBJECTIVES}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("Fitting worths", total=len(sizes) * len(OBJECTIVES))
-        for fit in run(items, sizes, tiers, seed):
-            errors[fit.objective].append(fit.error)
+        for objective, error in _errors(items, sizes, tiers, seed):
+            errors[objective].append(error)
             progress.advance(task)
     table = Table(title="Error of the estimated log-worths (root mean square)")
     table.add_column("objective", overflow="fold")
@@ -83,8 +94,62 @@ def demo(
     )  # fmt: skip
     console.print(f"The plot is in {out}")
     if examples is not None:
-        write_examples(examples, seed)
+        _write_examples(examples, seed)
         console.print(f"Files to try the other commands on are in {examples}")
+
+
+def _errors(
+    items: int, lists: tuple[int, ...], tiers: int, seed: int
+) -> Iterator[tuple[str, float]]:
+    """Fit every objective to growing parts of one simulated data set: how far off each is.
+
+    The error is the root mean square, in log-worth.
+    """
+    from tierrank.aggregation.aggregator import RankAggregator
+    from tierrank.data.synthetic import simulate
+
+    truth, data = simulate(items, max(lists), tiers=tiers, seed=seed)
+    centred = (truth - truth.mean()).numpy()
+    for n in lists:
+        for name, settings in OBJECTIVES.items():
+            fitted = RankAggregator(prior=FAINT, **settings).fit(data[:n])
+            yield name, float(((fitted.log_worths_ - centred) ** 2).mean() ** 0.5)
+
+
+def _write_examples(folder: Path, seed: int) -> None:
+    """Write files for the other commands: rows with grades, rows with labels, votes and games."""
+    import numpy as np
+
+    from tierrank.data import Rankings, write_letor, write_rankings, write_xc
+    from tierrank.data.synthetic import label_sets, simulate
+    from tierrank.storage import replace_file
+    from tierrank.tiers.selection import with_rest_written
+
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(seed)
+    for name, queries in (("train", 120), ("vali", 40), ("test", 40)):
+        X = generator.normal(size=(queries * 15, 5))
+        quality = X[:, 0] - np.abs(X[:, 1]) + 0.3 * generator.gumbel(size=len(X))
+        grades = np.digitize(quality, [0, 1, 2])
+        qid = np.repeat(np.arange(1, queries + 1), 15)
+        write_letor(folder / f"{name}.txt", X.round(3), grades, qid)
+    parts = label_sets(
+        rows=(300, 100), features=100, labels=40, features_a_row=12, labels_a_row=3, seed=seed
+    )
+    for name, part in zip(("train", "test"), parts, strict=True):
+        write_xc(folder / f"labels-{name}.txt", part)
+    _, lists = simulate(8, 200, tiers=4, seed=seed)
+    names = tuple(f"candidate {letter}" for letter in "ABCDEFGH")
+    votes = Rankings(replace(with_rest_written(lists), names=names), np.ones(len(lists)))
+    write_rankings(votes, folder / "votes.toc")
+    first, second = np.triu_indices(6, 1)
+    games = np.repeat(np.column_stack([first, second]), 20, axis=0)
+    noise = generator.logistic(size=len(games)) + 0.5 * (games[:, 1] - games[:, 0])
+    winners = np.where(np.abs(noise) < 0.5, "tie", np.where(noise > 0, "model_a", "model_b"))
+    rows = [
+        f"model {a + 1},model {b + 1},{won}\n" for (a, b), won in zip(games, winners, strict=True)
+    ]
+    replace_file(folder / "arena.csv", "".join(["model_a,model_b,winner\n", *rows]).encode())
 
 
 @app.command()

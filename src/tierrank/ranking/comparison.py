@@ -11,7 +11,7 @@ import numpy as np
 
 from tierrank._types import AnyArray
 from tierrank.data.ranking_data import RankingData
-from tierrank.metrics import Metric, bootstrap_interval, from_name, paired_test
+from tierrank.metrics import Metric, bootstrap_interval, evaluate, from_name, paired_test
 from tierrank.tiers.labels import group_rows
 from tierrank.training import Watch
 
@@ -289,8 +289,8 @@ def compare(
     for fold in folds:
         if fold.test is None:
             raise ValueError(f"{fold.name} has no test part to compare by.")
-        for metric in wanted:  # labels that it refuses are better refused before the fits
-            metric(np.zeros(len(fold.test)), fold.test.y, qid=fold.test.qid)
+        # labels that a metric refuses are better refused before the fits
+        evaluate(np.zeros(len(fold.test)), fold.test.y, wanted, qid=fold.test.qid)
         for name in list(running):
             watch = starting(name, fold.name) if starting else None
             result = _one_fold(name, clone(running[name]), fold, wanted, watch)
@@ -317,7 +317,5 @@ def _one_fold(
         return FoldResult(name, fold.name, {}, time.perf_counter() - begin, failure=str(error))
     seconds = time.perf_counter() - begin
     scores = ranker.predict(test.X, qid=test.qid)
-    values = {
-        metric.name: metric(scores, test.y, qid=test.qid, reduction="none") for metric in metrics
-    }
+    values = evaluate(scores, test.y, metrics, qid=test.qid, reduction="none")
     return FoldResult(name, fold.name, values, seconds, ranker.history_.best_step)
