@@ -8,7 +8,7 @@ import tierrank as tr
 from tierrank.aggregation.paired import PairedTies
 from tierrank.report import from_fit
 from tierrank.report.aggregation import page_html
-from tierrank.report.from_fit import page_of, parameters
+from tierrank.report.from_fit import page_of
 from votes import drawn_rankings
 
 
@@ -128,7 +128,7 @@ def test_games_have_a_page_too(games, model):
     assert page.connectivity.lists == 600
     assert page.connectivity.lists_without_information == 0
     assert page.convergence.seconds == 0.5
-    ties, home = parameters(fitted, 0.95)
+    ties, home = page.parameters
     assert home.estimate == fitted.home_advantage_
     assert home.high - home.estimate == pytest.approx(norm.ppf(0.975) * fitted.home_standard_error_)
     assert page.settings[ties.name].startswith(f"{ties.estimate:.4f}, from")

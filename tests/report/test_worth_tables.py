@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from report_page import made_page
-from tierrank.report.from_fit import Parameter
+from tierrank.report.content import Parameter
 from tierrank.report.numbers import percent
 from tierrank.report.tables import (
     WORTH_COLUMNS,
@@ -64,7 +64,8 @@ def test_json_has_no_number_that_json_has_not():
     page = made_page(3)
     first = dataclasses.replace(page.rows[0], high=math.inf)
     page = dataclasses.replace(page, rows=(first, *page.rows[1:]))
-    text = worth_json(page, [Parameter("log v", 0.1, 0.2, -0.3, 0.5)], file="x.csv")
+    page = dataclasses.replace(page, parameters=(Parameter("log v", 0.1, 0.2, -0.3, 0.5),))
+    text = worth_json(page, file="x.csv")
     found = json.loads(text, parse_constant=lambda word: 1 / 0)
     assert found["file"] == "x.csv"
     assert found["results"][0]["high"] is None

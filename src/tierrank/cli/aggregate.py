@@ -17,19 +17,19 @@ from tierrank.cli.app import app
 from tierrank.cli.estimators import parse_named
 from tierrank.cli.messages import explained, note, said, stdout, waiting
 from tierrank.cli.options import MODEL, STDOUT, named, write
-from tierrank.cli.rankings import Source
+from tierrank.cli.rankings import Source, read_features
 from tierrank.cli.wording import in_words, spelled
 from tierrank.losses import OBJECTIVES, find
 from tierrank.names import GAME_MODELS as GAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tierrank.aggregation.aggregator import RankAggregator
+    from tierrank.aggregation.covariates import FeatureAggregator
     from tierrank.aggregation.paired import PairedTies
     from tierrank.data import Games, Rankings
     from tierrank.report.aggregation import AggregationPage
-    from tierrank.report.from_fit import Parameter
+
+    Aggregator = RankAggregator | PairedTies | FeatureAggregator
 
 SHOWN = 50  # items of the table, unless --top says otherwise
 
@@ -133,9 +133,8 @@ class Results:
 
     def show(
         self,
-        fitted: RankAggregator | PairedTies,
+        fitted: Aggregator,
         page: AggregationPage,
-        parameters: Sequence[Parameter],
         file: Path,
     ) -> None:
         """Write what was asked for, and print the table unless standard output is taken."""
@@ -147,8 +146,11 @@ class Results:
 
             said("The model", save(fitted, self.save))
         write(self.out, "The report", lambda: page_html(page))
-        write(self.json, "JSON", lambda: tables.worth_json(page, parameters, file=str(file)))
+        write(self.json, "JSON", lambda: tables.worth_json(page, file=str(file)))
         write(self.csv, "CSV", lambda: tables.worth_csv(page, raw=self.raw_csv))
+        if hasattr(fitted, "coef_") and self.csv not in (None, STDOUT):
+            beside = self.csv.with_name(f"{self.csv.stem}-coefficients.csv")
+            write(beside, "CSV of coefficients", lambda: tables.parameter_csv(page))
         if STDOUT in (self.json, self.csv):
             return
         console = stdout()
@@ -156,7 +158,7 @@ class Results:
         console.print(tables.worth_table(page, shown, console.width))
         if shown < len(page.rows):
             console.print(f"and {len(page.rows) - shown:,} more; --top and --csv show them")
-        for line in tables.summary_lines(page, parameters):
+        for line in tables.summary_lines(page):
             console.print(line, markup=False)
 
 
@@ -222,9 +224,28 @@ class Model:
     ] = "auto"
     max_iter: Annotated[
         int | None,
-        typer.Option(min=1, rich_help_panel=MODEL, show_default="100, and 10,000 of lbfgs",
-                     help="Most iterations."),
-    ] = None  # fmt: skip
+        typer.Option(
+            min=1,
+            rich_help_panel=MODEL,
+            show_default="100, and 10,000 of lbfgs",
+            help="Most iterations.",
+        ),
+    ] = None
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=MODEL,
+            show_default=False,
+            help="Let log-worths be a weighted sum of features of the items: a table with "
+            "a column item, and numbers in all others.",
+        ),
+    ] = None
+    l2: Annotated[
+        float,
+        typer.Option(min=0, rich_help_panel=MODEL,
+                     help="With --features: the penalty on their coefficients."),
+    ] = 0.0  # fmt: skip
 
     def __post_init__(self) -> None:
         names.check_uncertainty(self.uncertainty)
@@ -234,6 +255,21 @@ class Model:
             _parse_objective(self.model)
         if self.prior != "none":
             names.prior_name(self.prior)
+        if self.features is None:
+            if self.l2:
+                raise ValueError("--l2 is a penalty on coefficients: it goes with --features.")
+            return
+        if self.model is not None and _plain(self.model) in GAMES:
+            raise ValueError(
+                f"--features: {_plain(self.model)} takes none; --model pl-partition does."
+            )
+        for option, given in (
+            ("--prior", self.prior != "none"), ("--solver", self.solver != "auto"),
+            ("--home", self.home), ("--ties", self.ties is not None),
+        ):  # fmt: skip
+            if given:
+                more = "; --l2 keeps coefficients small" if option == "--prior" else ""
+                raise ValueError(f"{option} is for worths without --features{more}: leave it out.")
 
     def name_for(self, data: Rankings | Games | None) -> str:
         """The model's; without data, if nobody asks for one, that of one with the same options."""
@@ -241,13 +277,11 @@ class Model:
 
         if self.model is not None:
             return self.model
-        if isinstance(data, Games) and _tied_games(data)[0]:
+        if isinstance(data, Games) and _tied_games(data)[0] and self.features is None:
             return "davidson"
         return "bradley-terry" if self.home else "pl-partition"
 
-    def make(
-        self, data: Rankings | Games | None, *, seed: int, top_k: int | None
-    ) -> RankAggregator | PairedTies:
+    def make(self, data: Rankings | Games | None, *, seed: int, top_k: int | None) -> Aggregator:
         """An unfitted estimator; what is wrong with the options is found before data is read."""
         model = self.name_for(data)
         kind = _plain(model)
@@ -278,25 +312,31 @@ class Model:
         check_options(found)
         return found
 
-    def _of_lists(self, model: str, seed: int) -> RankAggregator:
+    def _of_lists(self, model: str, seed: int) -> RankAggregator | FeatureAggregator:
         from tierrank.aggregation.aggregator import RankAggregator
+        from tierrank.aggregation.covariates import FeatureAggregator
+        from tierrank.aggregation.likelihood import objective_of
 
-        uncertainty: Any = self.uncertainty
-        solver: Any = self.solver
         objective, params = _parse_objective(model)
-        found = RankAggregator(
-            objective,
-            objective_params=params or None,
-            prior=self._prior(),
-            uncertainty=uncertainty,
-            solver=solver,
-            max_iter=self.max_iter,
-            random_state=seed,
+        both: dict[str, Any] = {
+            "objective": objective,
+            "objective_params": params or None,
+            "uncertainty": self.uncertainty,
+            "max_iter": self.max_iter,
+            "random_state": seed,
+        }
+        solver: Any = self.solver
+        found = (
+            RankAggregator(prior=self._prior(), solver=solver, **both)
+            if self.features is None
+            else FeatureAggregator(l2=self.l2, **both)
         )
         try:
-            found._check()
+            objective_of(objective, params)
         except TypeError as error:  # of a parameter that the objective does not have
             raise ValueError(f"--model {model}: {error}.") from None
+        if isinstance(found, RankAggregator):
+            found._check()
         return found
 
     def _prior(self) -> str | None:
@@ -335,30 +375,31 @@ def aggregate(
     file = Path(named(file))
     if data.read_as:
         note(f"{file.name}: {data.read_as}.")
+    everybody = data.items
     data, left_out = source.fewer(data, None if model.model is None else _ties_connect(fitted))
     if left_out:
         note(left_out)
     if model.model is None:  # by what is left: with somebody, all ties may have gone
         fitted = model.make(data, seed=seed, top_k=results.top_k)
+    features = model.features
     _look_at_games(fitted, data, file, chosen=model.model is None)
-    seconds = _fit(fitted, data, file)
+    given = () if features is None else (read_features(features, everybody, data.items),)
+    seconds = _fit(fitted, data, file, *given)
     with waiting("Computing intervals"):
-        page, parameters = _page(fitted, data, file, results, seconds, seed)
+        page = _page(fitted, data, file, results, seconds, seed)
     for each in page.notes:
         note(each)
-    results.show(fitted, page, parameters, file)
+    results.show(fitted, page, file)
 
 
-def _ties_connect(fitted: RankAggregator | PairedTies) -> bool:
+def _ties_connect(fitted: Aggregator) -> bool:
     """Whether a tie says that two items are about equal."""
     from tierrank.aggregation.paired import PairedTies
 
     return isinstance(fitted, PairedTies) and fitted.ties != "drop"
 
 
-def _look_at_games(
-    fitted: RankAggregator | PairedTies, data: Rankings | Games, file: Path, *, chosen: bool
-) -> None:
+def _look_at_games(fitted: Aggregator, data: Rankings | Games, file: Path, *, chosen: bool) -> None:
     """Refuse data that are no games to a model of games; say what becomes of ties.
 
     `chosen` is whether nobody asked for this model.
@@ -372,7 +413,8 @@ def _look_at_games(
         if tied:
             note(
                 f"{ties} To {fitted.objective} a tie is an order that nobody saw, so these say "
-                "nothing; --model davidson (or rao-kupper) makes use of them."
+                "nothing; --model davidson (or rao-kupper) makes use of them"
+                f"{', without --features' if hasattr(fitted, 'l2') else ''}."
             )
     elif chosen and tied:
         note(f"{ties} So the model is {fitted.model}, which makes use of them.")
@@ -400,7 +442,7 @@ def _tied_games(data: Rankings | Games) -> tuple[float, float]:
     return float(data.weights[tied].sum()), float(data.weights.sum())
 
 
-def _fit(model: RankAggregator | PairedTies, data: Rankings | Games, file: Path) -> float:
+def _fit(model: Aggregator, data: Rankings | Games, file: Path, *features: Any) -> float:
     """Fit, and show it; gives the seconds it took."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -417,24 +459,24 @@ def _fit(model: RankAggregator | PairedTies, data: Rankings | Games, file: Path)
             else:
                 with FitDisplay("") as display:
                     display.begin("Fitting worths")
-                    model.fit(data, watch=display.watch)
+                    model.fit(data, *features, watch=display.watch)
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
     return time.monotonic() - begun
 
 
 def _page(
-    fitted: RankAggregator | PairedTies,
+    fitted: Aggregator,
     data: Rankings | Games,
     file: Path,
     results: Results,
     seconds: float,
     seed: int,
-) -> tuple[AggregationPage, list[Parameter]]:
+) -> AggregationPage:
     from tierrank.aggregation.paired import PairedTies
     from tierrank.data import Games
     from tierrank.data.files import without_compression
-    from tierrank.report.from_fit import page_of, parameters
+    from tierrank.report.from_fit import page_of
 
     read_as = {"read as": data.read_as} if data.read_as else {}
     page = page_of(
@@ -452,7 +494,7 @@ def _page(
         seed=seed,
     )
     notes = tuple(spelled(each) for each in page.notes)
-    return replace(page, notes=notes), parameters(fitted, results.level)
+    return replace(page, notes=notes)
 
 
 def _plain(model: str) -> str:

@@ -287,6 +287,59 @@ class Source:
         return {name: value for name, value in given.items() if value}
 
 
+def read_features(
+    path: Path, items: Sequence[Any], left: Sequence[Any]
+) -> dict[Any, dict[str, float]]:
+    """Features of items, from a table with the column `item` and numbers in all others.
+
+    Parameters
+    ----------
+    path
+        of the table
+    items
+        all items of the lists: the table may name no others
+    left
+        those of them that have to be there
+    """
+    import numpy as np
+
+    from tierrank.data import DataFileError, read_table
+
+    table = read_table(path, label=None, query="item")
+    features = table.feature_names
+    if not features:
+        raise DataFileError(path, None, "has no column beside item: give features of the items.")
+    words = [str(key) for key in table.qid.tolist()]
+    row_of = {word: row for row, word in enumerate(words)}
+    if len(row_of) < len(words):
+        word = next(word for row, word in enumerate(words) if row_of[word] != row)
+        raise DataFileError(path, None, f"item {word!r} has two rows: leave one of them.")
+    known = {str(item) for item in items}
+    if unknown := [word for word in words if word not in known]:
+        what = f"has features of {_few(unknown)}, which no list names: mend or leave out the rows."
+        raise DataFileError(path, None, what)
+    if absent := [str(item) for item in left if str(item) not in row_of]:
+        raise DataFileError(
+            path, None,
+            f"has no features of {_few(absent)}: give them, or leave the items out with --exclude.",
+        )  # fmt: skip
+    X = np.asarray(table.X)
+    if not (there := np.isfinite(X)).all():
+        row, column = np.argwhere(~there)[0].tolist()
+        raise DataFileError(
+            path, None,
+            f"item {words[row]!r}: feature {features[column]!r} is {X[row, column]}: give a finite "
+            "number, or leave the item out of the table and the lists (--exclude).",
+        )  # fmt: skip
+    rows = {item: X[row_of[str(item)]].tolist() for item in left}
+    return {item: dict(zip(features, row, strict=True)) for item, row in rows.items()}
+
+
+def _few(words: Sequence[str]) -> str:
+    more = f" and {len(words) - 5:,} more" if len(words) > 5 else ""
+    return ", ".join(map(repr, words[:5])) + more
+
+
 def _missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:
     """What `--missing-rank` says: one word for all, or WORD=WHAT for each."""
     if not words:

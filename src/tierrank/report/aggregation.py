@@ -115,7 +115,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = ("number", "significant", "amount", "percent", "counted", "share", "duration")
+    filters = (
+        "number", "significant", "digits", "amount", "percent", "counted", "share", "duration",
+    )  # fmt: skip
     environment.filters.update({name: getattr(numbers, name) for name in filters})
     environment.filters["whole"] = "{:,}".format
     environment.filters["exact"] = lambda value: "" if value is None else repr(float(value))
@@ -163,6 +165,8 @@ def _sections(page: AggregationPage, paired: int) -> list[_Section]:
         sections.append(_Section("pairs", "Who stands above whom", shape))
     if page.tiers:
         sections.append(_Section("tiers", "Tiers", "tall" if page.tiers > 4 else "half"))
+    if page.parameters:
+        sections.append(_Section("parameters", "Beside the worths"))
     sections += [_Section("data", "What the data connect"), _Section("fit", "How the fit went")]
     # The last one fills what the others leave of two columns.
     halves = sum(section.shape == "half" for section in sections)

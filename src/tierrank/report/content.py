@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,16 @@ class ItemRow:
             raise ValueError(f"{where} has one end of an interval of ranks: give both, or none")
         if self.tier is not None and self.tier < 1:
             raise ValueError(f"tier of {where} is {self.tier}: the best tier is number 1")
+
+
+class Parameter(NamedTuple):
+    """What was estimated beside the worths, such as for ties, with its interval."""
+
+    name: str
+    estimate: float
+    standard_error: float  # NaN where there is none
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,8 @@ class AggregationPage:
         [rows − 1] probability that a row and the next stand in different tiers
     tier_criterion
         how the tiers were found, in a sentence
+    parameters
+        what was estimated beside the worths: of ties, of the first side, of features
     settings, notes
         what was asked for; what a reader should know
     """
@@ -124,6 +136,7 @@ class AggregationPage:
     pairwise: npt.NDArray[np.floating[Any]] | None = None
     cut_probabilities: Sequence[float] | None = None
     tier_criterion: str | None = None
+    parameters: tuple[Parameter, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,22 +29,13 @@ from tierrank.report.content import (
     ConnectivityFacts,
     ConvergenceFacts,
     ItemRow,
+    Parameter,
 )
 from tierrank.training.covariance import MOST_DENSE
 
 Fitted = RankAggregator | PairedTies | FeatureAggregator
 
 MOST_RANKED = 500  # items whose intervals of ranks are computed: each is compared with all others
-
-
-class Parameter(NamedTuple):
-    """A parameter beside the worths, such as that of ties, with its interval."""
-
-    name: str
-    estimate: float
-    standard_error: float
-    low: float
-    high: float
 
 
 def page_of(
@@ -104,8 +95,9 @@ def page_of(
     """
     lists, found = _compared(fitted, data)
     sure = _uncertainty(fitted, level=level, tiers=tiers, shown=shown, seed=seed)
+    parameters = tuple(Parameter(*each) for each in fitted._parameters(level))
     own = dict(settings or {})
-    for each in parameters(fitted, level):
+    for each in parameters:
         form = ".4f" if 1e-3 <= abs(each.estimate) < 1e4 or not each.estimate else ".4g"
         own[each.name] = f"{each.estimate:{form}}"
         if each.standard_error == each.standard_error:  # a fit may have none
@@ -121,14 +113,10 @@ def page_of(
         pairwise=_pairs(fitted, sure.order[:MOST_PAIRED]),
         cut_probabilities=None if sure.cut is None else sure.cut.cut_probabilities.tolist(),
         tier_criterion=None if sure.cut is None else sure.cut.criterion,
+        parameters=parameters,
         settings={**_own_settings(fitted), **own},
         notes=(*notes, *sure.notes),
     )
-
-
-def parameters(fitted: Fitted, level: float) -> list[Parameter]:
-    """What was estimated beside the worths: of ties, of the first side, of features."""
-    return [Parameter(*each) for each in fitted._parameters(level)]
 
 
 def _rows(

@@ -36,6 +36,13 @@ def significant(value: float, digits: int = 3) -> str:
     return written.rstrip(".").replace("-", MINUS)
 
 
+def digits(value: float) -> str:
+    """Four decimals, or four digits of what is smaller or larger."""
+    if 0 < abs(value) < 1e-3 or abs(value) >= 1e4:
+        return significant(value, 4)
+    return number(value, 4)
+
+
 def amount(value: float) -> str:
     """A number of any size, short: whole ones whole."""
     if abs(value) >= 1e9 or 0 < abs(value) < 0.1:

@@ -14,15 +14,12 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from tierrank.ranking.comparison import Standing, best_mean
-from tierrank.report.content import AggregationPage, ItemRow
+from tierrank.report.content import AggregationPage, ItemRow, Parameter
 from tierrank.report.numbers import decimals_of, percent
 from tierrank.training import History
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from tierrank.report.from_fit import Parameter
-
 STANDING_COLUMNS = tuple(field.name for field in fields(Standing))
 WORTH_COLUMNS = (
     "rank", "item", "log_worth", "standard_error", "low", "high", "worth", "tier", "cut_below",
@@ -265,7 +262,13 @@ def worth_table(
     return table
 
 
-def summary_lines(page: AggregationPage, parameters: Sequence[Parameter] = ()) -> list[str]:
+def parameter_csv(page: AggregationPage, *, raw: bool = False) -> str:
+    """A row a parameter beside the worths; what is not there is empty."""
+    rows = ([None if cell != cell else cell for cell in each] for each in page.parameters)
+    return csv_text([Parameter._fields, *rows], raw=raw)
+
+
+def summary_lines(page: AggregationPage) -> list[str]:
     """What was fitted and how it went, for below the table."""
     data, fit = page.connectivity, page.convergence
     lists = f"{_count(data.lists, data.seen[:-1])}, {data.distinct_lists:,} different"
@@ -289,11 +292,12 @@ def summary_lines(page: AggregationPage, parameters: Sequence[Parameter] = ()) -
         f"{fit.solver}: {steps} in {_seconds(fit.seconds)}, {ended}",
     ]
     level = f"{100 * page.level:g}%"
-    lines += [
-        f"{each.name}: {_number(each.estimate, 4)}, {level} interval {_number(each.low, 4)} to "
-        f"{_number(each.high, 4)}"
-        for each in parameters
-    ]
+    for each in page.parameters:
+        line = f"{each.name}: {_digits(each.estimate)}"
+        if each.standard_error == each.standard_error:  # a fit may have none
+            line += f", {level} interval {_digits(each.low)} to {_digits(each.high)}"
+            line += f", standard error {_digits(each.standard_error)}"
+        lines.append(line)
     scale = "0 is the average item"
     if any(row.low is not None for row in page.rows[:1]):
         scale += f"; {level} intervals by the {page.settings.get('uncertainty', '')}"
@@ -313,9 +317,7 @@ def worth_csv(page: AggregationPage, *, raw: bool = False) -> str:
     return csv_text([WORTH_COLUMNS, *rows], raw=raw)
 
 
-def worth_json(
-    page: AggregationPage, parameters: Sequence[Parameter] = (), **about: Any
-) -> str:  # fmt: skip
+def worth_json(page: AggregationPage, **about: Any) -> str:
     """What it is about, how the fit went, and the items, best first, under `WORTH_COLUMNS`."""
     data, fit = asdict(page.connectivity), asdict(page.convergence)
     whole = {
@@ -325,7 +327,7 @@ def worth_json(
         "top_k": page.top_k,
         "data": data,
         "fit": {**fit, "history": list(fit["history"])},
-        "parameters": [each._asdict() for each in parameters],
+        "parameters": [each._asdict() for each in page.parameters],
         "tier_criterion": page.tier_criterion,
         "notes": list(page.notes),
         "results": list(_records(page)),
@@ -372,6 +374,11 @@ def _ranks(row: ItemRow) -> str:
 def _number(value: float, decimals: int) -> str:
     written = f"{value:.{decimals}f}"
     return written if float(written) else written.lstrip("-")  # no "-0.00"
+
+
+def _digits(value: float) -> str:
+    """Four decimals, or as many digits of what is smaller or larger."""
+    return f"{value:.4g}" if 0 < abs(value) < 1e-3 or abs(value) >= 1e4 else _number(value, 4)
 
 
 def _plain(value: float) -> str:
