@@ -40,75 +40,53 @@ _OUT = "Results"
 class Results:
     """What is computed and shown, and where it goes: checked before the work."""
 
+    # fmt: off
     top: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            rich_help_panel=_OUT,
-            show_default=f"all, or the first {SHOWN}",
-            help="Items that the table shows.",
-        ),
+        typer.Option(min=1, rich_help_panel=_OUT, show_default=f"all, or the first {SHOWN}",
+                     help="Items that the table shows."),
     ] = None
-    level: Annotated[float, typer.Option(rich_help_panel=_OUT, help="How sure intervals are.")] = (
-        0.95
-    )
+    level: Annotated[
+        float, typer.Option(rich_help_panel=_OUT, help="How sure intervals are.")
+    ] = 0.95
     top_k: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="K",
-            rich_help_panel=_OUT,
-            show_default=False,
-            help="Also show the probability of a place among the first K of a ranking.",
-        ),
+        typer.Option(min=1, metavar="K", rich_help_panel=_OUT, show_default=False,
+                     help="Also show the probability of a place among the first K of a ranking."),
     ] = None
     no_tiers: Annotated[
         bool,
-        typer.Option(
-            "--no-tiers",
-            rich_help_panel=_OUT,
-            help="Do not cut the ranking into tiers of items that the data do not tell apart.",
-        ),
+        typer.Option("--no-tiers", rich_help_panel=_OUT, help="Do not cut the ranking into tiers "
+                     "of items that the data do not tell apart."),
     ] = False
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="REPORT.html",
-            rich_help_panel=_OUT,
-            show_default=False,
-            help="Write a report: one HTML file that needs no network.",
-        ),
+        typer.Option(metavar="REPORT.html", rich_help_panel=_OUT, show_default=False,
+                     help="Write a report: one HTML file that needs no network."),
     ] = None
     title: Annotated[
         str | None,
-        typer.Option(
-            rich_help_panel=_OUT, show_default="the name of the file", help="Title of the report."
-        ),
+        typer.Option(rich_help_panel=_OUT, show_default="the name of the file",
+                     help="Title of the report."),
     ] = None
     json: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=_OUT,
-            show_default=False,
-            help="Write all results as JSON; - for standard output, in place of the table.",
-        ),
+        typer.Option(metavar="FILE", rich_help_panel=_OUT, show_default=False,
+                     help="Write all results as JSON; - for standard output, in place of the "
+                     "table."),
     ] = None
     csv: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=_OUT,
-            show_default=False,
-            help="Write a row an item as CSV; - for standard output.",
-        ),
+        typer.Option(metavar="FILE", rich_help_panel=_OUT, show_default=False,
+                     help="Write a row an item as CSV; - for standard output."),
     ] = None
     raw_csv: options.RawCsv = False
     save: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", rich_help_panel=_OUT, show_default=False,
                      help="Save the fitted model, for tierrank.load."),
-    ] = None  # fmt: skip
+    ] = None
+    # fmt: on
 
     def __post_init__(self) -> None:
         if self.out is not None and self.out.suffix.lower() not in (".html", ".htm"):
@@ -166,86 +144,60 @@ class Results:
 class Model:
     """What is fitted; names that there are not are refused before torch is loaded."""
 
+    # fmt: off
     model: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=MODEL,
-            show_default="pl-partition, and davidson for games with ties",
-            help="pl-partition, the exact Plackett-Luce likelihood, or another of "
-            "`tierrank objectives`, perhaps with parameters, as in pl-topk:k=5; or, for "
-            "games of two, davidson, rao-kupper or bradley-terry.",
-        ),
+        typer.Option(metavar="NAME", rich_help_panel=MODEL,
+                     show_default="pl-partition, and davidson for games with ties",
+                     help="pl-partition, the exact Plackett-Luce likelihood, or another of "
+                     "`tierrank objectives`, perhaps with parameters, as in pl-topk:k=5; or, for "
+                     "games of two, davidson, rao-kupper or bradley-terry."),
     ] = None
     prior: Annotated[
         str,
-        typer.Option(
-            metavar="PRIOR",
-            rich_help_panel=MODEL,
-            help="none; gaussian or gaussian:2, normal log-worths with that standard "
-            "deviation; pseudo-item or pseudo-item:0.5, everybody won and lost so often "
-            "against one more item.",
-        ),
+        typer.Option(metavar="PRIOR", rich_help_panel=MODEL, help="none; gaussian or gaussian:2, "
+                     "normal log-worths with that standard deviation; pseudo-item or "
+                     "pseudo-item:0.5, everybody won and lost so often against one more item."),
     ] = "none"
     uncertainty: Annotated[
         str,
-        typer.Option(
-            metavar="KIND",
-            rich_help_panel=MODEL,
-            help="What intervals rest on: information, or sandwich, which holds with "
-            "enough lists even where the model is wrong.",
-        ),
+        typer.Option(metavar="KIND", rich_help_panel=MODEL, help="What intervals rest on: "
+                     "information, or sandwich, which holds with enough lists even where the "
+                     "model is wrong."),
     ] = "information"
     home: Annotated[
         bool,
-        typer.Option(
-            "--home",
-            rich_help_panel=MODEL,
-            help="Models of games: the first side has an advantage, which is estimated.",
-        ),
+        typer.Option("--home", rich_help_panel=MODEL, help="Models of games: the first side has "
+                     "an advantage, which is estimated."),
     ] = False
     ties: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOW",
-            rich_help_panel=MODEL,
-            show_default="refuse",
-            help="What bradley-terry does with ties: refuse, half (a win and a loss by "
-            "half), or drop.",
-        ),
+        typer.Option(metavar="HOW", rich_help_panel=MODEL, show_default="refuse",
+                     help="What bradley-terry does with ties: refuse, half (a win and a loss by "
+                     "half), or drop."),
     ] = None
     solver: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=MODEL,
-            help="newton, lbfgs, adagrad, or auto: what suits the data.",
-        ),
+        typer.Option(metavar="NAME", rich_help_panel=MODEL,
+                     help="newton, lbfgs, adagrad, or auto: what suits the data."),
     ] = "auto"
     max_iter: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            rich_help_panel=MODEL,
-            show_default="100, and 10,000 of lbfgs",
-            help="Most iterations.",
-        ),
+        typer.Option(min=1, rich_help_panel=MODEL, show_default="100, and 10,000 of lbfgs",
+                     help="Most iterations."),
     ] = None
     features: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=MODEL,
-            show_default=False,
-            help="Let log-worths be a weighted sum of features of the items: a table with "
-            "a column item, and numbers in all others.",
-        ),
+        typer.Option(metavar="FILE", rich_help_panel=MODEL, show_default=False,
+                     help="Let log-worths be a weighted sum of features of the items: a table "
+                     "with a column item, and numbers in all others."),
     ] = None
     l2: Annotated[
         float,
         typer.Option(min=0, rich_help_panel=MODEL,
                      help="With --features: the penalty on their coefficients."),
-    ] = 0.0  # fmt: skip
+    ] = 0.0
+    # fmt: on
 
     def __post_init__(self) -> None:
         names.check_uncertainty(self.uncertainty)

@@ -78,29 +78,30 @@ Overwrite = Annotated[
 class Reading:
     """How files of labelled rows are to be read."""
 
-    label: Annotated[str, typer.Option(help="Label column of a table.", rich_help_panel=DATA)] = (
-        "label"
-    )
-    query: Annotated[str, typer.Option(help="Query column of a table.", rich_help_panel=DATA)] = (
-        "qid"
-    )
+    # fmt: off
+    label: Annotated[
+        str, typer.Option(help="Label column of a table.", rich_help_panel=DATA)
+    ] = "label"
+    query: Annotated[
+        str, typer.Option(help="Query column of a table.", rich_help_panel=DATA)
+    ] = "qid"
     drop: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", rich_help_panel=DATA, show_default=False,
                      help="Column of a table that is no feature. Repeat for several."),
-    ] = None  # fmt: skip
+    ] = None
     missing: Annotated[
         str,
-        typer.Option(metavar="VALUE", rich_help_panel=DATA,
-                     help="What missing values become: keep (for boosted trees, or the step "
-                     "impute), or a number."),
-    ] = "keep"  # fmt: skip
+        typer.Option(metavar="VALUE", rich_help_panel=DATA, help="What missing values become: "
+                     "keep (for boosted trees, or the step impute), or a number."),
+    ] = "keep"
     separator: Separator = None
     zero_based: Annotated[
         bool,
-        typer.Option("--zero-based", rich_help_panel=DATA,
-                     help="Feature indices of the LETOR file start at 0, even if no row has a 0."),
-    ] = False  # fmt: skip
+        typer.Option("--zero-based", rich_help_panel=DATA, help="Feature indices of the LETOR "
+                     "file start at 0, even if no row has a 0."),
+    ] = False
+    # fmt: on
 
     def __post_init__(self) -> None:
         self.fill()  # refuses what is no number

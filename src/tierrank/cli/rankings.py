@@ -37,82 +37,55 @@ def _column(panel: str, help: str, default: str, *names: str) -> typer.models.Op
 class Source:
     """How a file of rankings or games is read, and what of it is left out."""
 
+    # fmt: off
     format: Annotated[
         str,
-        typer.Option(
-            metavar="FORMAT",
-            rich_help_panel=DATA,
-            help="preflib, jsonl, csv, tsv or parquet, where the name does not tell.",
-        ),
+        typer.Option(metavar="FORMAT", rich_help_panel=DATA,
+                     help="preflib, jsonl, csv, tsv or parquet, where the name does not tell."),
     ] = "auto"
     kind: Annotated[
         str | None,
-        typer.Option(
-            metavar="KIND",
-            rich_help_panel=DATA,
-            show_default="by the columns",
-            help="What a row of a table is: items (an item of a list), games, "
-            "preferences, paired-ranks (two items of a list, each with its rank), wide (a "
-            "ranking, with a column an item and its rank in the cell) or orders (a "
-            "ranking, with an item in each cell, best first).",
-        ),
+        typer.Option(metavar="KIND", rich_help_panel=DATA, show_default="by the columns",
+                     help="What a row of a table is: items (an item of a list), games, "
+                     "preferences, paired-ranks (two items of a list, each with its rank), wide "
+                     "(a ranking, with a column an item and its rank in the cell) or orders (a "
+                     "ranking, with an item in each cell, best first)."),
     ] = None
     strict: Annotated[
         bool,
-        typer.Option(
-            "--strict",
-            rich_help_panel=DATA,
-            help="Refuse a PrefLib file that is otherwise read with a note of what was assumed.",
-        ),
+        typer.Option("--strict", rich_help_panel=DATA, help="Refuse a PrefLib file that is "
+                     "otherwise read with a note of what was assumed."),
     ] = False
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ITEM",
-            rich_help_panel=DATA,
-            show_default=False,
-            help="Leave this item out; the rest of each list stays. Repeat for several.",
-        ),
+        typer.Option(metavar="ITEM", rich_help_panel=DATA, show_default=False,
+                     help="Leave this item out; the rest of each list stays. Repeat for several."),
     ] = None
     min_games: Annotated[
         float,
-        typer.Option(
-            min=0,
-            metavar="N",
-            rich_help_panel=DATA,
-            help="Leave out who is in fewer games or lists, counted until nobody is.",
-        ),
+        typer.Option(min=0, metavar="N", rich_help_panel=DATA,
+                     help="Leave out who is in fewer games or lists, counted until nobody is."),
     ] = 0
     component: Annotated[
         str,
-        typer.Option(
-            metavar="WHICH",
-            rich_help_panel=DATA,
-            help="all, or largest: keep the largest set of items whose worths the data determine.",
-        ),
+        typer.Option(metavar="WHICH", rich_help_panel=DATA, help="all, or largest: keep the "
+                     "largest set of items whose worths the data determine."),
     ] = "all"
     weight: Annotated[
         str | None, _column(DATA, "How often a list or a game was seen.", "weight, if there")
     ] = None
     rest: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHERE",
-            rich_help_panel=DATA,
-            show_default="as the file says, or absent",
-            help="Where a list stands with the items it does not name: absent, or last, "
-            "tied behind those it names.",
-        ),
+        typer.Option(metavar="WHERE", rich_help_panel=DATA,
+                     show_default="as the file says, or absent",
+                     help="Where a list stands with the items it does not name: absent, or last, "
+                     "tied behind those it names."),
     ] = None
     separator: Separator = None
     list_column: Annotated[
         list[str] | None,
-        _column(
-            _ITEMS,
-            "Which list a row belongs to; repeat if several columns say it.",
-            "list",
-            "--list",
-        ),
+        _column(_ITEMS, "Which list a row belongs to; repeat if several columns say it.", "list",
+                "--list"),
     ] = None
     item: Annotated[
         list[str] | None,
@@ -126,30 +99,20 @@ class Source:
     ] = None
     missing_rank: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="WHAT",
-            rich_help_panel=_ITEMS,
-            show_default="error",
-            help="Rows without a rank: error, drop, or last (tied behind all others). By "
-            "word: --missing-rank DNF=last --missing-rank DNS=drop.",
-        ),
+        typer.Option(metavar="WHAT", rich_help_panel=_ITEMS, show_default="error",
+                     help="Rows without a rank: error, drop, or last (tied behind all others). "
+                     "By word: --missing-rank DNF=last --missing-rank DNS=drop."),
     ] = None
     twice: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHAT",
-            rich_help_panel=_ITEMS,
-            show_default="error",
-            help="An item that a list has twice: error, or best, its best place.",
-        ),
+        typer.Option(metavar="WHAT", rich_help_panel=_ITEMS, show_default="error",
+                     help="An item that a list has twice: error, or best, its best place."),
     ] = None
     first: Annotated[
-        str | None,
-        _column(_GAMES, "The first side.", "first, a, left, model_a, home_team or home"),
+        str | None, _column(_GAMES, "The first side.", "first, a, left, model_a, home_team or home")
     ] = None
     second: Annotated[
-        str | None,
-        _column(_GAMES, "The second.", "second, b, right, model_b, away_team or away"),
+        str | None, _column(_GAMES, "The second.", "second, b, right, model_b, away_team or away")
     ] = None
     winner: Annotated[
         str | None,
@@ -157,11 +120,9 @@ class Source:
     ] = None
     loser: Annotated[
         str | None,
-        _column(
-            _GAMES,
-            "Of preferences: over whom the winner was preferred, in the list of --list.",
-            "loser",
-        ),
+        _column(_GAMES,
+                "Of preferences: over whom the winner was preferred, in the list of --list.",
+                "loser"),
     ] = None
     first_score: Annotated[
         str | None, _column(_GAMES, "Or the first side's score.", "home_score, first_score")
@@ -178,11 +139,8 @@ class Source:
     tied: Annotated[str | None, _column(_GAMES, "And how often they tied.", "ties")] = None
     neutral: Annotated[
         str | None,
-        _column(
-            _GAMES,
-            "True or false: played on neutral ground, so without what --home is for.",
-            "no game was",
-        ),
+        _column(_GAMES, "True or false: played on neutral ground, so without what --home is for.",
+                "no game was"),
     ] = None
     first_rank: Annotated[
         str | None, _column(_GAMES, "Of paired ranks: the first item's rank, in --list.", "by name")
@@ -190,19 +148,16 @@ class Source:
     second_rank: Annotated[str | None, _column(_GAMES, "And the second's.", "by name")] = None
     winner_as: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOW",
-            rich_help_panel=_GAMES,
-            show_default="either",
-            help="How winners are written, where a name could be a word: name or side.",
-        ),
+        typer.Option(metavar="HOW", rich_help_panel=_GAMES, show_default="either",
+                     help="How winners are written, where a name could be a word: name or side."),
     ] = None
     tie_word: Annotated[
         list[str] | None,
         typer.Option(metavar="WORD", rich_help_panel=_GAMES,
                      show_default="tie, draw, equal, both, …",
                      help="Word for a tie in the column of winners. Repeat for several."),
-    ] = None  # fmt: skip
+    ] = None
+    # fmt: on
 
     def __post_init__(self) -> None:
         if (self.first_wins is None) != (self.second_wins is None):

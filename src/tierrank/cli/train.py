@@ -24,6 +24,7 @@ HELD_OUT = 0.2  # of the queries, for rankers that need to know when to stop
 class TrainingData(options.Reading):
     """Which rows are learned from and stopped by, and how they are read."""
 
+    # fmt: off
     valid: options.Valid = None
     valid_fraction: Annotated[
         float | None,
@@ -31,14 +32,15 @@ class TrainingData(options.Reading):
                      show_default=f"{HELD_OUT}, and 0 for linear",
                      help="Without --valid: the share of the queries that is held out for it; 0 "
                      "learns from all, to the last step."),
-    ] = None  # fmt: skip
+    ] = None
     fold: options.Fold = None
     weight_column: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", rich_help_panel=options.DATA, show_default=False,
-                     help="Column of a table that says how much a row's query counts in training, "
-                     "the same in all rows of the query. It is no feature."),
-    ] = None  # fmt: skip
+                     help="Column of a table that says how much a row's query counts in "
+                     "training, the same in all rows of the query. It is no feature."),
+    ] = None
+    # fmt: on
 
     @property
     def weight(self) -> str | None:

@@ -40,33 +40,36 @@ _LONGEST_HEADER = 100  # bytes
 class Rows:
     """Which rows of a file are meant, and how to read them."""
 
+    # fmt: off
     split: Annotated[
         Path | None,
         typer.Option(metavar="FILE", rich_help_panel=DATA, show_default=False,
                      help="Take only the rows of DATA that this file numbers, from 1."),
-    ] = None  # fmt: skip
+    ] = None
     split_column: Annotated[
         int,
         typer.Option(min=0, metavar="N", rich_help_panel=DATA,
                      help="Which column of the split file, from 0."),
-    ] = 0  # fmt: skip
+    ] = 0
     one_based: Annotated[
         bool,
-        typer.Option("--one-based", rich_help_panel=DATA,
-                     help="Features in text files are numbered from 1, as LIBSVM does; labels "
-                     "never are."),
-    ] = False  # fmt: skip
+        typer.Option("--one-based", rich_help_panel=DATA, help="Features in text files are "
+                     "numbered from 1, as LIBSVM does; labels never are."),
+    ] = False
+    # fmt: on
 
 
 @dataclass(frozen=True)
 class LabelledRows(Rows):
     """The same of rows with labels."""
 
+    # fmt: off
     labels: Annotated[
         Path | None,
         typer.Option(metavar="FILE", rich_help_panel=DATA, show_default=False,
                      help="The labels of DATA, if they are in a file of their own."),
-    ] = None  # fmt: skip
+    ] = None
+    # fmt: on
 
     def of_other(self, labels: Path | None) -> LabelledRows:
         """How to read all rows of another file, whose labels may be apart."""
