@@ -16,7 +16,7 @@ from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.estimators import parse_named
 from tierrank.cli.messages import explained, note, said, stdout, waiting
-from tierrank.cli.options import MODEL, STDOUT, named, write
+from tierrank.cli.options import MODEL, STDOUT, argument, named, option, write
 from tierrank.cli.rankings import Source, read_features
 from tierrank.cli.wording import in_words, spelled
 from tierrank.losses import OBJECTIVES, find
@@ -41,51 +41,29 @@ class Results:
     """What is computed and shown, and where it goes: checked before the work."""
 
     # fmt: off
-    top: Annotated[
-        int | None,
-        typer.Option(min=1, rich_help_panel=_OUT, show_default=f"all, or the first {SHOWN}",
-                     help="Items that the table shows."),
-    ] = None
-    level: Annotated[
-        float, typer.Option(rich_help_panel=_OUT, help="How sure intervals are.")
-    ] = 0.95
-    top_k: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="K", rich_help_panel=_OUT, show_default=False,
-                     help="Also show the probability of a place among the first K of a ranking."),
-    ] = None
-    no_tiers: Annotated[
-        bool,
-        typer.Option("--no-tiers", rich_help_panel=_OUT, help="Do not cut the ranking into tiers "
-                     "of items that the data do not tell apart."),
-    ] = False
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="REPORT.html", rich_help_panel=_OUT, show_default=False,
-                     help="Write a report: one HTML file that needs no network."),
-    ] = None
-    title: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_OUT, show_default="the name of the file",
-                     help="Title of the report."),
-    ] = None
-    json: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=_OUT, show_default=False,
-                     help="Write all results as JSON; - for standard output, in place of the "
-                     "table."),
-    ] = None
-    csv: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=_OUT, show_default=False,
-                     help="Write a row an item as CSV; - for standard output."),
-    ] = None
+    top: Annotated[int | None, option(
+        "Items that the table shows.", min=1, panel=_OUT, default=f"all, or the first {SHOWN}"
+    )] = None
+    level: Annotated[float, option("How sure intervals are.", panel=_OUT)] = 0.95
+    top_k: Annotated[int | None, option(
+        "Also show the probability of a place among the first K of a ranking.", min=1, metavar="K",
+        panel=_OUT)] = None
+    no_tiers: Annotated[bool, option(
+        "Do not cut the ranking into tiers of items that the data do not tell apart.", "--no-tiers",
+        panel=_OUT)] = False
+    out: Annotated[Path | None, option(
+        "Write a report: one HTML file that needs no network.", metavar="REPORT.html", panel=_OUT
+    )] = None
+    title: Annotated[str | None, option(
+        "Title of the report.", panel=_OUT, default="the name of the file")] = None
+    json: Annotated[Path | None, option(
+        "Write all results as JSON; - for standard output, in place of the table.", metavar="FILE",
+        panel=_OUT)] = None
+    csv: Annotated[Path | None, option(
+        "Write a row an item as CSV; - for standard output.", metavar="FILE", panel=_OUT)] = None
     raw_csv: options.RawCsv = False
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", rich_help_panel=_OUT, show_default=False,
-                     help="Save the fitted model, for tierrank.load."),
-    ] = None
+    save: Annotated[Path | None, option(
+        "Save the fitted model, for tierrank.load.", metavar="FOLDER", panel=_OUT)] = None
     # fmt: on
 
     def __post_init__(self) -> None:
@@ -96,13 +74,13 @@ class Results:
                 "--json - and --csv - would both write to standard output: name a file for one"
             )
         seen: dict[Path, str] = {}
-        for option, path in {"--out": self.out, "--json": self.json, "--csv": self.csv}.items():
+        for name, path in {"--out": self.out, "--json": self.json, "--csv": self.csv}.items():
             if path is None or path == STDOUT:
                 continue
-            options.check_file(path, option)
-            other = seen.setdefault(path.absolute(), option)
-            if other != option:
-                raise typer.BadParameter(f"{other} and {option} would write the same file, {path}")
+            options.check_file(path, name)
+            other = seen.setdefault(path.absolute(), name)
+            if other != name:
+                raise typer.BadParameter(f"{other} and {name} would write the same file, {path}")
         if self.save is not None and self.save.exists() and not self.save.is_dir():
             raise typer.BadParameter(f"--save takes a folder, and {self.save} is a file")
         if not 0 < self.level < 1:
@@ -145,58 +123,34 @@ class Model:
     """What is fitted; names that there are not are refused before torch is loaded."""
 
     # fmt: off
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=MODEL,
-                     show_default="pl-partition, and davidson for games with ties",
-                     help="pl-partition, the exact Plackett-Luce likelihood, or another of "
-                     "`tierrank objectives`, perhaps with parameters, as in pl-topk:k=5; or, for "
-                     "games of two, davidson, rao-kupper or bradley-terry."),
-    ] = None
-    prior: Annotated[
-        str,
-        typer.Option(metavar="PRIOR", rich_help_panel=MODEL, help="none; gaussian or gaussian:2, "
-                     "normal log-worths with that standard deviation; pseudo-item or "
-                     "pseudo-item:0.5, everybody won and lost so often against one more item."),
-    ] = "none"
-    uncertainty: Annotated[
-        str,
-        typer.Option(metavar="KIND", rich_help_panel=MODEL, help="What intervals rest on: "
-                     "information, or sandwich, which holds with enough lists even where the "
-                     "model is wrong."),
-    ] = "information"
-    home: Annotated[
-        bool,
-        typer.Option("--home", rich_help_panel=MODEL, help="Models of games: the first side has "
-                     "an advantage, which is estimated."),
-    ] = False
-    ties: Annotated[
-        str | None,
-        typer.Option(metavar="HOW", rich_help_panel=MODEL, show_default="refuse",
-                     help="What bradley-terry does with ties: refuse, half (a win and a loss by "
-                     "half), or drop."),
-    ] = None
-    solver: Annotated[
-        str,
-        typer.Option(metavar="NAME", rich_help_panel=MODEL,
-                     help="newton, lbfgs, adagrad, or auto: what suits the data."),
-    ] = "auto"
-    max_iter: Annotated[
-        int | None,
-        typer.Option(min=1, rich_help_panel=MODEL, show_default="100, and 10,000 of lbfgs",
-                     help="Most iterations."),
-    ] = None
-    features: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=MODEL, show_default=False,
-                     help="Let log-worths be a weighted sum of features of the items: a table "
-                     "with a column item, and numbers in all others."),
-    ] = None
-    l2: Annotated[
-        float,
-        typer.Option(min=0, rich_help_panel=MODEL,
-                     help="With --features: the penalty on their coefficients."),
-    ] = 0.0
+    model: Annotated[str | None, option(
+        "pl-partition, the exact Plackett-Luce likelihood, or another of `tierrank objectives`, "
+        "perhaps with parameters, as in pl-topk:k=5; or, for games of two, davidson, rao-kupper "
+        "or bradley-terry.", metavar="NAME", panel=MODEL,
+        default="pl-partition, and davidson for games with ties")] = None
+    prior: Annotated[str, option(
+        "none; gaussian or gaussian:2, normal log-worths with that standard deviation; "
+        "pseudo-item or pseudo-item:0.5, everybody won and lost so often against one more item.",
+        metavar="PRIOR", panel=MODEL)] = "none"
+    uncertainty: Annotated[str, option(
+        "What intervals rest on: information, or sandwich, which holds with enough lists even "
+        "where the model is wrong.", metavar="KIND", panel=MODEL)] = "information"
+    home: Annotated[bool, option(
+        "Models of games: the first side has an advantage, which is estimated.", "--home",
+        panel=MODEL)] = False
+    ties: Annotated[str | None, option(
+        "What bradley-terry does with ties: refuse, half (a win and a loss by half), or drop.",
+        metavar="HOW", panel=MODEL, default="refuse")] = None
+    solver: Annotated[str, option(
+        "newton, lbfgs, adagrad, or auto: what suits the data.", metavar="NAME", panel=MODEL
+    )] = "auto"
+    max_iter: Annotated[int | None, option(
+        "Most iterations.", min=1, panel=MODEL, default="100, and 10,000 of lbfgs")] = None
+    features: Annotated[Path | None, option(
+        "Let log-worths be a weighted sum of features of the items: a table with a column item, "
+        "and numbers in all others.", metavar="FILE", panel=MODEL)] = None
+    l2: Annotated[float, option(
+        "With --features: the penalty on their coefficients.", min=0, panel=MODEL)] = 0.0
     # fmt: on
 
     def __post_init__(self) -> None:
@@ -215,13 +169,13 @@ class Model:
             raise ValueError(
                 f"--features: {_plain(self.model)} takes none; --model pl-partition does."
             )
-        for option, given in (
+        for name, given in (
             ("--prior", self.prior != "none"), ("--solver", self.solver != "auto"),
             ("--home", self.home), ("--ties", self.ties is not None),
         ):  # fmt: skip
             if given:
-                more = "; --l2 keeps coefficients small" if option == "--prior" else ""
-                raise ValueError(f"{option} is for worths without --features{more}: leave it out.")
+                more = "; --l2 keeps coefficients small" if name == "--prior" else ""
+                raise ValueError(f"{name} is for worths without --features{more}: leave it out.")
 
     def name_for(self, data: Rankings | Games | None) -> str:
         """The model's; without data, if nobody asks for one, that of one with the same options."""
@@ -238,9 +192,9 @@ class Model:
         model = self.name_for(data)
         kind = _plain(model)
         if kind not in GAMES:
-            for option, given in (("--home", self.home), ("--ties", self.ties is not None)):
+            for name, given in (("--home", self.home), ("--ties", self.ties is not None)):
                 if given:
-                    raise ValueError(f"{option} is for {', '.join(GAMES)}, not for {model}.")
+                    raise ValueError(f"{name} is for {', '.join(GAMES)}, not for {model}.")
             return self._of_lists(model, seed)
         if top_k is not None:
             raise ValueError(
@@ -299,13 +253,10 @@ class Model:
 @explained
 @in_words
 def aggregate(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", show_default=False,
-                       help="Rankings with ties: PrefLib (.soc, .soi, .toc, .toi, .cat), JSON "
-                       "lines (.jsonl), or a table (.csv, .tsv, .parquet) of lists, games, "
-                       "preferences or rankings. Also .gz, .xz, .bz2; - for standard input."),
-    ],
+    file: Annotated[Path, argument(
+        "Rankings with ties: PrefLib (.soc, .soi, .toc, .toi, .cat), JSON lines (.jsonl), or a "
+        "table (.csv, .tsv, .parquet) of lists, games, preferences or rankings. Also .gz, .xz, "
+        ".bz2; - for standard input.", metavar="FILE")],
     *,
     results: Results,
     model: Model,

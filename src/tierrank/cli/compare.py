@@ -10,6 +10,7 @@ import typer
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.messages import INTERRUPTED, explained, stderr, stdout
+from tierrank.cli.options import argument, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,46 +23,28 @@ if TYPE_CHECKING:
 @app.command()
 @explained
 def compare(
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", show_default=False,
-                       help="A file, which is cut into folds by query; or a folder with folds of "
-                       "its own (Fold1, Fold2, …, or parts such as S1 to S5)."),
-    ],
-    objective: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", rich_help_panel="Model", show_default="pl-partition",
-                     help="Objective, perhaps with parameters, as in pl-topk:k=5. Repeat for "
-                     "several; the others are compared with the first."),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", rich_help_panel="Model", show_default="boosted",
-                     help="linear, neural or boosted. Repeat for several."),
-    ] = None,
+    data: Annotated[Path, argument(
+        "A file, which is cut into folds by query; or a folder with folds of its own (Fold1, "
+        "Fold2, …, or parts such as S1 to S5).", metavar="DATA")],
+    objective: Annotated[list[str] | None, option(
+        "Objective, perhaps with parameters, as in pl-topk:k=5. Repeat for several; the others "
+        "are compared with the first.", metavar="NAME", panel="Model", default="pl-partition"
+    )] = None,
+    model: Annotated[list[str] | None, option(
+        "linear, neural or boosted. Repeat for several.", metavar="KIND", panel="Model",
+        default="boosted")] = None,
     features: options.Features = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", rich_help_panel="Model", show_default=False,
-                     help="Constructor argument of the estimators that have it, or of one kind, "
-                     "as in boosted.trees=500. Repeat for several."),
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(show_default="ndcg@10",
-                     help="What to measure; fits stop by the first. Repeat for several."),
-    ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds that a file is cut into.")] = 5,
-    valid_fraction: Annotated[
-        float,
-        typer.Option(min=0.01, max=0.9,
-                     help="Share of the training queries of a file that fits stop by."),
-    ] = 0.2,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", show_default=False,
-                     help="Write comparison.csv, .json and .png there."),
-    ] = None,
+    settings: Annotated[list[str] | None, option(
+        "Constructor argument of the estimators that have it, or of one kind, as in "
+        "boosted.trees=500. Repeat for several.", "--set", metavar="NAME=VALUE", panel="Model"
+    )] = None,
+    metric: Annotated[list[str] | None, option(
+        "What to measure; fits stop by the first. Repeat for several.", default="ndcg@10")] = None,
+    folds: Annotated[int, option("Folds that a file is cut into.", min=2)] = 5,
+    valid_fraction: Annotated[float, option(
+        "Share of the training queries of a file that fits stop by.", min=0.01, max=0.9)] = 0.2,
+    out: Annotated[Path | None, option(
+        "Write comparison.csv, .json and .png there.", metavar="FOLDER")] = None,
     raw_csv: options.RawCsv = False,
     *,
     how: options.Reading,

@@ -15,7 +15,7 @@ import typer
 
 from tierrank.cli.app import app
 from tierrank.cli.messages import explained, stderr, waiting
-from tierrank.cli.options import Seed, check_file, write
+from tierrank.cli.options import Seed, argument, check_file, option, write
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,18 +47,15 @@ def _picture(path: Path) -> Path:
 @app.command()
 @explained
 def demo(
-    items: Annotated[int, typer.Option(min=3, help="Items to rank.")] = 30,
-    lists: Annotated[int, typer.Option(min=8, help="Lists in the largest data set.")] = 4000,
-    tiers: Annotated[int, typer.Option(min=2, help="Tiers a list is cut into.")] = 4,
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
-    out: Annotated[
-        Path, typer.Option(callback=_picture, help="Where to save the plot (.png, .pdf or .svg).")
-    ] = Path("tierrank-demo.png"),
-    examples: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", show_default=False,
-                     help="Also write small files there, to try the other commands on."),
-    ] = None,
+    items: Annotated[int, option("Items to rank.", min=3)] = 30,
+    lists: Annotated[int, option("Lists in the largest data set.", min=8)] = 4000,
+    tiers: Annotated[int, option("Tiers a list is cut into.", min=2)] = 4,
+    seed: Annotated[int, option("Seed of the simulation.")] = 0,
+    out: Annotated[Path, option(
+        "Where to save the plot (.png, .pdf or .svg).", callback=_picture
+    )] = Path("tierrank-demo.png"),
+    examples: Annotated[Path | None, option(
+        "Also write small files there, to try the other commands on.", metavar="FOLDER")] = None,
 ) -> None:  # fmt: skip
     """Draw lists with ties from known worths, and see which likelihood finds them again."""
     from rich.console import Console
@@ -155,26 +152,16 @@ def _write_examples(folder: Path, seed: int) -> None:
 @app.command()
 @explained
 def simulate(
-    out: Annotated[
-        Path,
-        typer.Argument(metavar="OUT", show_default=False,
-                       help="File of rankings: .jsonl, .csv, .tsv, .parquet, .toc or .toi, also "
-                       "with .gz, .xz or .bz2 behind. Large ones are best as .jsonl."),
-    ],
-    items: Annotated[int, typer.Option(min=2, help="Items to rank.")] = 100,
-    lists: Annotated[int, typer.Option(min=1, help="Lists.")] = 1000,
-    tiers: Annotated[
-        int, typer.Option(min=2, help="Tiers of each list, the last one among them.")
-    ] = 4,
-    most_above: Annotated[
-        int, typer.Option(min=1, help="Items above the last tier, at most.")
-    ] = 500,
+    out: Annotated[Path, argument(
+        "File of rankings: .jsonl, .csv, .tsv, .parquet, .toc or .toi, also with .gz, .xz or .bz2 "
+        "behind. Large ones are best as .jsonl.", metavar="OUT")],
+    items: Annotated[int, option("Items to rank.", min=2)] = 100,
+    lists: Annotated[int, option("Lists.", min=1)] = 1000,
+    tiers: Annotated[int, option("Tiers of each list, the last one among them.", min=2)] = 4,
+    most_above: Annotated[int, option("Items above the last tier, at most.", min=1)] = 500,
     seed: Seed = 0,
-    truth: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", show_default=False,
-                     help="Write the true log-worths, with mean 0, as CSV: item, log_worth."),
-    ] = None,
+    truth: Annotated[Path | None, option(
+        "Write the true log-worths, with mean 0, as CSV: item, log_worth.", metavar="FILE")] = None,
 ) -> None:  # fmt: skip
     """Draw rankings from the Plackett-Luce model, and cut them into tiers at random.
 

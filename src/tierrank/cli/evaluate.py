@@ -13,6 +13,7 @@ import typer
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.messages import explained, stdout
+from tierrank.cli.options import argument, option
 from tierrank.names import metric_name
 
 if TYPE_CHECKING:
@@ -28,42 +29,28 @@ _CONVENTIONS = "Conventions"
 @app.command()
 @explained
 def evaluate(
-    rankers: Annotated[
-        list[Path],
-        typer.Argument(metavar="RANKER...", show_default=False,
-                       help="Folder of a trained model, or a file with one score a line (or, in "
-                       "a .csv, a score column), or - for scores on standard input. The others are "
-                       "compared with the first."),
-    ],
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", show_default=False,
-                       help="Labelled rows: a file, or a folder with train, vali and test files, "
-                       "of which test is taken; or - for standard input."),
-    ],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(show_default=", ".join(DEFAULT_METRICS),
-                     help="What to measure, as in ndcg@10. Repeat for several."),
-    ] = None,
+    rankers: Annotated[list[Path], argument(
+        "Folder of a trained model, or a file with one score a line (or, in a .csv, a score "
+        "column), or - for scores on standard input. The others are compared with the first.",
+        metavar="RANKER...")],
+    data: Annotated[Path, argument(
+        "Labelled rows: a file, or a folder with train, vali and test files, of which test is "
+        "taken; or - for standard input.", metavar="DATA")],
+    metric: Annotated[list[str] | None, option(
+        "What to measure, as in ndcg@10. Repeat for several.", default=", ".join(DEFAULT_METRICS)
+    )] = None,
     as_json: options.AsJson = False,
     as_csv: options.AsCsv = False,
     raw_csv: options.RawCsv = False,
-    gain: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_CONVENTIONS, show_default="exp2",
-                     help="What a label is worth: exp2 (2^label − 1), or linear."),
-    ] = None,
-    ties: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_CONVENTIONS, show_default="average",
-                     help="Equal scores: average over their orders, or input order."),
-    ] = None,
-    empty: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_CONVENTIONS, show_default="0",
-                     help="The value of a query with nothing relevant: a number, or skip."),
-    ] = None,
+    gain: Annotated[str | None, option(
+        "What a label is worth: exp2 (2^label − 1), or linear.", panel=_CONVENTIONS,
+        default="exp2")] = None,
+    ties: Annotated[str | None, option(
+        "Equal scores: average over their orders, or input order.", panel=_CONVENTIONS,
+        default="average")] = None,
+    empty: Annotated[str | None, option(
+        "The value of a query with nothing relevant: a number, or skip.", panel=_CONVENTIONS,
+        default="0")] = None,
     fold: options.Fold = None,
     *,
     how: options.Reading,

@@ -8,15 +8,14 @@ import typer
 
 from tierrank.cli.app import app
 from tierrank.cli.messages import explained
+from tierrank.cli.options import argument
 from tierrank.losses import OBJECTIVES, find
 
 
 @app.command()
 @explained
 def objectives(
-    name: Annotated[
-        str | None, typer.Argument(help="One of them, to read how it is defined.")
-    ] = None,
+    name: Annotated[str | None, argument("One of them, to read how it is defined.")] = None,
 ) -> None:
     """List the objectives by the names that commands and models take, or explain one."""
     if name is not None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,60 +18,52 @@ from tierrank.cli.messages import said, spelled
 
 STDOUT = Path("-")
 
+
+def option(
+    help: str, *names: str, panel: str | None = None, default: str | bool = True, **more: Any
+) -> Any:
+    """An option: what it is for, its names if they are not its parameter's, its panel, what to show
+    as its default, and limits or a metavar.
+    """
+    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
+
+
+def argument(help: str, **more: Any) -> Any:
+    """An argument of a command."""
+    return typer.Argument(help=help, **more)
+
+
 DATA = "Data"
 MODEL = "Model"
 VALID = "Validation"
 
-Kind = Annotated[
-    str | None,
-    typer.Option("--model", metavar="KIND", rich_help_panel=MODEL, show_default="boosted",
-                 help="linear, neural or boosted."),
-]  # fmt: skip
-Features = Annotated[
-    list[str] | None,
-    typer.Option(metavar="STEP", rich_help_panel=MODEL, show_default=False,
-                 help="Feature step: impute, standardize, query-scale, second-order, perhaps with "
-                 "parameters, as in second-order:threshold=0.1; none for no steps. Repeat for "
-                 "several, in their order."),
-]  # fmt: skip
-Valid = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", rich_help_panel=VALID, show_default=False,
-                 help="Validation data: the best step by them is kept."),
-]  # fmt: skip
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all that is random.")]
-Threads = Annotated[
-    int | None, typer.Option(min=1, show_default="all cores", help="Threads to compute with.")
-]
-Fold = Annotated[
-    int | None,
-    typer.Option(min=1, rich_help_panel=DATA, show_default=False,
-                 help="Which fold of a folder that has several."),
-]  # fmt: skip
-Separator = Annotated[
-    str | None,
-    typer.Option(metavar="CHARACTER", rich_help_panel=DATA, show_default="as the name says",
-                 help="What stands between two cells of a CSV file, as in ';'."),
-]  # fmt: skip
-RawCsv = Annotated[
-    bool,
-    typer.Option("--raw-csv",
-                 help="In CSV, write text as it is, also where a spreadsheet would take it for a "
-                 "formula; without this it gets ' in front."),
-]  # fmt: skip
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
-AsCsv = Annotated[bool, typer.Option("--csv", help="Write CSV.")]
-ModelFolder = Annotated[
-    Path, typer.Argument(metavar="MODEL", show_default=False, help="Folder of a trained model.")
-]
-Out = Annotated[
-    Path,
-    typer.Option(show_default=False, help="Folder for the model, its curve and checkpoints."),
-]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with a training that was stopped.")]
+# fmt: off
+Kind = Annotated[str | None, option(
+    "linear, neural or boosted.", "--model", metavar="KIND", panel=MODEL, default="boosted")]
+Features = Annotated[list[str] | None, option(
+    "Feature step: impute, standardize, query-scale, second-order, perhaps with parameters, as in "
+    "second-order:threshold=0.1; none for no steps. Repeat for several, in their order.",
+    metavar="STEP", panel=MODEL)]
+Valid = Annotated[Path | None, option(
+    "Validation data: the best step by them is kept.", metavar="FILE", panel=VALID)]
+Seed = Annotated[int, option("Seed of all that is random.", min=0)]
+Threads = Annotated[int | None, option("Threads to compute with.", min=1, default="all cores")]
+Fold = Annotated[int | None, option("Which fold of a folder that has several.", min=1, panel=DATA)]
+Separator = Annotated[str | None, option(
+    "What stands between two cells of a CSV file, as in ';'.", metavar="CHARACTER", panel=DATA,
+    default="as the name says")]
+RawCsv = Annotated[bool, option(
+    "In CSV, write text as it is, also where a spreadsheet would take it for a formula; without "
+    "this it gets ' in front.", "--raw-csv")]
+AsJson = Annotated[bool, option("Write JSON.", "--json")]
+AsCsv = Annotated[bool, option("Write CSV.", "--csv")]
+ModelFolder = Annotated[Path, argument("Folder of a trained model.", metavar="MODEL")]
+Out = Annotated[Path, option("Folder for the model, its curve and checkpoints.")]
+Resume = Annotated[bool, option("Go on with a training that was stopped.", "--resume")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the model or training that is in --out.")
+    bool, option("Replace the model or training that is in --out.", "--overwrite")
 ]
+# fmt: on
 
 
 @dataclass(frozen=True)
@@ -79,28 +71,18 @@ class Reading:
     """How files of labelled rows are to be read."""
 
     # fmt: off
-    label: Annotated[
-        str, typer.Option(help="Label column of a table.", rich_help_panel=DATA)
-    ] = "label"
-    query: Annotated[
-        str, typer.Option(help="Query column of a table.", rich_help_panel=DATA)
-    ] = "qid"
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=DATA, show_default=False,
-                     help="Column of a table that is no feature. Repeat for several."),
-    ] = None
-    missing: Annotated[
-        str,
-        typer.Option(metavar="VALUE", rich_help_panel=DATA, help="What missing values become: "
-                     "keep (for boosted trees, or the step impute), or a number."),
-    ] = "keep"
+    label: Annotated[str, option("Label column of a table.", panel=DATA)] = "label"
+    query: Annotated[str, option("Query column of a table.", panel=DATA)] = "qid"
+    drop: Annotated[list[str] | None, option(
+        "Column of a table that is no feature. Repeat for several.", metavar="COLUMN", panel=DATA
+    )] = None
+    missing: Annotated[str, option(
+        "What missing values become: keep (for boosted trees, or the step impute), or a number.",
+        metavar="VALUE", panel=DATA)] = "keep"
     separator: Separator = None
-    zero_based: Annotated[
-        bool,
-        typer.Option("--zero-based", rich_help_panel=DATA, help="Feature indices of the LETOR "
-                     "file start at 0, even if no row has a 0."),
-    ] = False
+    zero_based: Annotated[bool, option(
+        "Feature indices of the LETOR file start at 0, even if no row has a 0.", "--zero-based",
+        panel=DATA)] = False
     # fmt: on
 
     def __post_init__(self) -> None:

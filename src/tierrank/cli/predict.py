@@ -11,6 +11,7 @@ import typer
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.messages import explained, stderr, stdout
+from tierrank.cli.options import argument, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,18 +26,12 @@ _BLOCK = 1 << 14  # rows that become text at once
 @explained
 def predict(
     model: options.ModelFolder,
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", show_default=False,
-                       help="LETOR or svmlight file, or a CSV or Parquet table, which needs no "
-                       "label column; - for standard input."),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", show_default="standard output",
-                     help="Where to write. A name that ends in .csv gets the columns qid, row, "
-                     "score and rank."),
-    ] = None,
+    data: Annotated[Path, argument(
+        "LETOR or svmlight file, or a CSV or Parquet table, which needs no label column; - for "
+        "standard input.", metavar="DATA")],
+    out: Annotated[Path | None, option(
+        "Where to write. A name that ends in .csv gets the columns qid, row, score and rank.",
+        metavar="FILE", default="standard output")] = None,
     raw_csv: options.RawCsv = False,
     *,
     how: options.Reading,
@@ -95,9 +90,7 @@ def ranks_of(rows: RankingData, scores: FloatArray) -> IntArray:
 @explained
 def export(
     model: options.ModelFolder,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT.onnx", show_default=False, help="The file to write.")
-    ],
+    out: Annotated[Path, argument("The file to write.", metavar="OUT.onnx")],
 ) -> None:
     """Write the scorer of a model as ONNX, for onnxruntime and what else reads it."""
     if out.suffix.lower() != ".onnx":

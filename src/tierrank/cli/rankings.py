@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from tierrank.cli.options import DATA, STDIN, Separator, on_disk
+from tierrank.cli.options import DATA, STDIN, Separator, on_disk, option
 from tierrank.names import check_ranking_format, check_table_kind
 
 if TYPE_CHECKING:
@@ -26,11 +24,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _column(panel: str, help: str, default: str, *names: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        *names, metavar="COLUMN", rich_help_panel=panel, show_default=default, help=help
-    )
-    return option
+def _column(panel: str, help: str, default: str, *names: str) -> Any:
+    return option(help, *names, panel=panel, default=default, metavar="COLUMN")
 
 
 @dataclass(frozen=True)
@@ -38,49 +33,32 @@ class Source:
     """How a file of rankings or games is read, and what of it is left out."""
 
     # fmt: off
-    format: Annotated[
-        str,
-        typer.Option(metavar="FORMAT", rich_help_panel=DATA,
-                     help="preflib, jsonl, csv, tsv or parquet, where the name does not tell."),
-    ] = "auto"
-    kind: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", rich_help_panel=DATA, show_default="by the columns",
-                     help="What a row of a table is: items (an item of a list), games, "
-                     "preferences, paired-ranks (two items of a list, each with its rank), wide "
-                     "(a ranking, with a column an item and its rank in the cell) or orders (a "
-                     "ranking, with an item in each cell, best first)."),
-    ] = None
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", rich_help_panel=DATA, help="Refuse a PrefLib file that is "
-                     "otherwise read with a note of what was assumed."),
-    ] = False
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ITEM", rich_help_panel=DATA, show_default=False,
-                     help="Leave this item out; the rest of each list stays. Repeat for several."),
-    ] = None
-    min_games: Annotated[
-        float,
-        typer.Option(min=0, metavar="N", rich_help_panel=DATA,
-                     help="Leave out who is in fewer games or lists, counted until nobody is."),
-    ] = 0
-    component: Annotated[
-        str,
-        typer.Option(metavar="WHICH", rich_help_panel=DATA, help="all, or largest: keep the "
-                     "largest set of items whose worths the data determine."),
-    ] = "all"
+    format: Annotated[str, option(
+        "preflib, jsonl, csv, tsv or parquet, where the name does not tell.", metavar="FORMAT",
+        panel=DATA)] = "auto"
+    kind: Annotated[str | None, option(
+        "What a row of a table is: items (an item of a list), games, preferences, paired-ranks "
+        "(two items of a list, each with its rank), wide (a ranking, with a column an item and "
+        "its rank in the cell) or orders (a ranking, with an item in each cell, best first).",
+        metavar="KIND", panel=DATA, default="by the columns")] = None
+    strict: Annotated[bool, option(
+        "Refuse a PrefLib file that is otherwise read with a note of what was assumed.", "--strict",
+        panel=DATA)] = False
+    exclude: Annotated[list[str] | None, option(
+        "Leave this item out; the rest of each list stays. Repeat for several.", metavar="ITEM",
+        panel=DATA)] = None
+    min_games: Annotated[float, option(
+        "Leave out who is in fewer games or lists, counted until nobody is.", min=0, metavar="N",
+        panel=DATA)] = 0
+    component: Annotated[str, option(
+        "all, or largest: keep the largest set of items whose worths the data determine.",
+        metavar="WHICH", panel=DATA)] = "all"
     weight: Annotated[
         str | None, _column(DATA, "How often a list or a game was seen.", "weight, if there")
     ] = None
-    rest: Annotated[
-        str | None,
-        typer.Option(metavar="WHERE", rich_help_panel=DATA,
-                     show_default="as the file says, or absent",
-                     help="Where a list stands with the items it does not name: absent, or last, "
-                     "tied behind those it names."),
-    ] = None
+    rest: Annotated[str | None, option(
+        "Where a list stands with the items it does not name: absent, or last, tied behind those "
+        "it names.", metavar="WHERE", panel=DATA, default="as the file says, or absent")] = None
     separator: Separator = None
     list_column: Annotated[
         list[str] | None,
@@ -97,17 +75,13 @@ class Source:
     score: Annotated[
         str | None, _column(_ITEMS, "Or its score: higher is better, equal ones tie.", "score")
     ] = None
-    missing_rank: Annotated[
-        list[str] | None,
-        typer.Option(metavar="WHAT", rich_help_panel=_ITEMS, show_default="error",
-                     help="Rows without a rank: error, drop, or last (tied behind all others). "
-                     "By word: --missing-rank DNF=last --missing-rank DNS=drop."),
-    ] = None
-    twice: Annotated[
-        str | None,
-        typer.Option(metavar="WHAT", rich_help_panel=_ITEMS, show_default="error",
-                     help="An item that a list has twice: error, or best, its best place."),
-    ] = None
+    missing_rank: Annotated[list[str] | None, option(
+        "Rows without a rank: error, drop, or last (tied behind all others). By word: "
+        "--missing-rank DNF=last --missing-rank DNS=drop.", metavar="WHAT", panel=_ITEMS,
+        default="error")] = None
+    twice: Annotated[str | None, option(
+        "An item that a list has twice: error, or best, its best place.", metavar="WHAT",
+        panel=_ITEMS, default="error")] = None
     first: Annotated[
         str | None, _column(_GAMES, "The first side.", "first, a, left, model_a, home_team or home")
     ] = None
@@ -146,17 +120,12 @@ class Source:
         str | None, _column(_GAMES, "Of paired ranks: the first item's rank, in --list.", "by name")
     ] = None
     second_rank: Annotated[str | None, _column(_GAMES, "And the second's.", "by name")] = None
-    winner_as: Annotated[
-        str | None,
-        typer.Option(metavar="HOW", rich_help_panel=_GAMES, show_default="either",
-                     help="How winners are written, where a name could be a word: name or side."),
-    ] = None
-    tie_word: Annotated[
-        list[str] | None,
-        typer.Option(metavar="WORD", rich_help_panel=_GAMES,
-                     show_default="tie, draw, equal, both, …",
-                     help="Word for a tie in the column of winners. Repeat for several."),
-    ] = None
+    winner_as: Annotated[str | None, option(
+        "How winners are written, where a name could be a word: name or side.", metavar="HOW",
+        panel=_GAMES, default="either")] = None
+    tie_word: Annotated[list[str] | None, option(
+        "Word for a tie in the column of winners. Repeat for several.", metavar="WORD",
+        panel=_GAMES, default="tie, draw, equal, both, …")] = None
     # fmt: on
 
     def __post_init__(self) -> None:

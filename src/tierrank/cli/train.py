@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.messages import explained, note, process_number, stdout
+from tierrank.cli.options import argument, option
 
 if TYPE_CHECKING:
     from tierrank.cli.inputs import Parts
@@ -26,20 +25,14 @@ class TrainingData(options.Reading):
 
     # fmt: off
     valid: options.Valid = None
-    valid_fraction: Annotated[
-        float | None,
-        typer.Option(min=0, max=0.9, rich_help_panel=options.VALID,
-                     show_default=f"{HELD_OUT}, and 0 for linear",
-                     help="Without --valid: the share of the queries that is held out for it; 0 "
-                     "learns from all, to the last step."),
-    ] = None
+    valid_fraction: Annotated[float | None, option(
+        "Without --valid: the share of the queries that is held out for it; 0 learns from all, to "
+        "the last step.", min=0, max=0.9, panel=options.VALID,
+        default=f"{HELD_OUT}, and 0 for linear")] = None
     fold: options.Fold = None
-    weight_column: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", rich_help_panel=options.DATA, show_default=False,
-                     help="Column of a table that says how much a row's query counts in "
-                     "training, the same in all rows of the query. It is no feature."),
-    ] = None
+    weight_column: Annotated[str | None, option(
+        "Column of a table that says how much a row's query counts in training, the same in all "
+        "rows of the query. It is no feature.", metavar="COLUMN", panel=options.DATA)] = None
     # fmt: on
 
     @property
@@ -51,46 +44,32 @@ class TrainingData(options.Reading):
 @app.command()
 @explained
 def train(
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", show_default=False,
-                       help="LETOR or svmlight file, CSV or Parquet table (also .gz, .xz, .bz2); "
-                       "or a folder with train, vali and test files."),
-    ],
+    data: Annotated[Path, argument(
+        "LETOR or svmlight file, CSV or Parquet table (also .gz, .xz, .bz2); or a folder with "
+        "train, vali and test files.", metavar="DATA")],
     out: options.Out,
     *,
     model: options.Kind = None,
-    objective: Annotated[
-        str,
-        typer.Option(metavar="NAME", rich_help_panel="Model",
-                     help="What to minimise: see tierrank objectives. Parameters may follow, as "
-                     "in pl-topk:k=5."),
-    ] = "pl-partition",
-    objective_param: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", rich_help_panel="Model", show_default=False,
-                     help="Parameter of the objective, as in k=5. Repeat for several."),
-    ] = None,
+    objective: Annotated[str, option(
+        "What to minimise: see tierrank objectives. Parameters may follow, as in pl-topk:k=5.",
+        metavar="NAME", panel="Model")] = "pl-partition",
+    objective_param: Annotated[list[str] | None, option(
+        "Parameter of the objective, as in k=5. Repeat for several.", metavar="NAME=VALUE",
+        panel="Model")] = None,
     features: options.Features = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", rich_help_panel="Model", show_default=False,
-                     help="Any other constructor argument of the estimator, as in --set trees=500; "
-                     "the value is JSON, or else a string. Repeat for several."),
-    ] = None,
-    metric: Annotated[
-        str,
-        typer.Option(rich_help_panel=options.VALID,
-                     help="What is measured, as in ndcg@10 or map."),
-    ] = "ndcg@10",
+    settings: Annotated[list[str] | None, option(
+        "Any other constructor argument of the estimator, as in --set trees=500; the value is "
+        "JSON, or else a string. Repeat for several.", "--set", metavar="NAME=VALUE",
+        panel="Model")] = None,
+    metric: Annotated[str, option(
+        "What is measured, as in ndcg@10 or map.", panel=options.VALID)] = "ndcg@10",
     how: TrainingData,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     resume: options.Resume = False,
     overwrite: options.Overwrite = False,
-    checkpoint_every: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Time between two checkpoints.")
-    ] = 20.0,
+    checkpoint_every: Annotated[float, option(
+        "Time between two checkpoints.", min=0, metavar="SECONDS")] = 20.0,
 ) -> None:  # fmt: skip
     """Train a ranker on labelled rows, and save it.
 

@@ -12,6 +12,7 @@ from tierrank.cli import options
 from tierrank.cli.app import extreme
 from tierrank.cli.extreme.inputs import Data, LabelledRows, Propensity
 from tierrank.cli.messages import explained, note, stdout
+from tierrank.cli.options import argument, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,41 +30,26 @@ _CELL = 22  # characters of a value with its interval, and what keeps it from th
 @extreme.command()
 @explained
 def evaluate(
-    rankers: Annotated[
-        list[Path],
-        typer.Argument(metavar="RANKER...", show_default=False,
-                       help="Folder of a trained model, or a file of predictions, as tierrank "
-                       "extreme predict writes it. The others are compared with the first."),
-    ],
+    rankers: Annotated[list[Path], argument(
+        "Folder of a trained model, or a file of predictions, as tierrank extreme predict writes "
+        "it. The others are compared with the first.", metavar="RANKER...")],
     data: Data,
     *,
     how: LabelledRows,
-    k: Annotated[
-        list[int] | None,
-        typer.Option("-k", min=1, show_default="1, 3, 5",
-                     help="How many labels count. Repeat for several."),
-    ] = None,
+    k: Annotated[list[int] | None, option(
+        "How many labels count. Repeat for several.", "-k", min=1, default="1, 3, 5")] = None,
     as_json: options.AsJson = False,
     as_csv: options.AsCsv = False,
     raw_csv: options.RawCsv = False,
     propensity: Propensity = 0.0,
-    train: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=_PROPENSITIES,
-                     show_default="what the first model was trained on",
-                     help="Training data that propensities are counted on."),
-    ] = None,
-    train_labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=_PROPENSITIES, show_default=False,
-                     help="Their labels, if they are in a file of their own."),
-    ] = None,
-    a: Annotated[
-        float, typer.Option("--a", rich_help_panel=_PROPENSITIES, help="Of the propensity model.")
-    ] = 0.55,
-    b: Annotated[
-        float, typer.Option("--b", rich_help_panel=_PROPENSITIES, help="Of the propensity model.")
-    ] = 1.5,
+    train: Annotated[Path | None, option(
+        "Training data that propensities are counted on.", metavar="FILE", panel=_PROPENSITIES,
+        default="what the first model was trained on")] = None,
+    train_labels: Annotated[Path | None, option(
+        "Their labels, if they are in a file of their own.", metavar="FILE", panel=_PROPENSITIES
+    )] = None,
+    a: Annotated[float, option("Of the propensity model.", "--a", panel=_PROPENSITIES)] = 0.55,
+    b: Annotated[float, option("Of the propensity model.", "--b", panel=_PROPENSITIES)] = 1.5,
     seed: options.Seed = 0,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip

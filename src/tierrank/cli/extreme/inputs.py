@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from tierrank.cli.messages import note
-from tierrank.cli.options import DATA
+from tierrank.cli.options import DATA, argument, option
 
 if TYPE_CHECKING:
     from tierrank.data import MultiLabelData
@@ -24,13 +22,10 @@ FEATURES_AND_LABELS = (
     "Text of the XC repository, with features and labels (also .gz, .xz, .bz2); or features alone, "
     "as text or .npz, with --labels."
 )
-Data = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=FEATURES_AND_LABELS)]
-Propensity = Annotated[
-    float,
-    typer.Option(metavar="WEIGHT",
-                 help="Add so many times log(1/p) to the score of a label of propensity p: with "
-                 "1, rare labels rise as PSP counts them."),
-]  # fmt: skip
+Data = Annotated[Path, argument(FEATURES_AND_LABELS, metavar="DATA")]
+Propensity = Annotated[float, option(
+    "Add so many times log(1/p) to the score of a label of propensity p: with 1, rare labels rise "
+    "as PSP counts them.", metavar="WEIGHT")]  # fmt: skip
 
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _LONGEST_HEADER = 100  # bytes
@@ -41,21 +36,14 @@ class Rows:
     """Which rows of a file are meant, and how to read them."""
 
     # fmt: off
-    split: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=DATA, show_default=False,
-                     help="Take only the rows of DATA that this file numbers, from 1."),
-    ] = None
-    split_column: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", rich_help_panel=DATA,
-                     help="Which column of the split file, from 0."),
-    ] = 0
-    one_based: Annotated[
-        bool,
-        typer.Option("--one-based", rich_help_panel=DATA, help="Features in text files are "
-                     "numbered from 1, as LIBSVM does; labels never are."),
-    ] = False
+    split: Annotated[Path | None, option(
+        "Take only the rows of DATA that this file numbers, from 1.", metavar="FILE", panel=DATA
+    )] = None
+    split_column: Annotated[int, option(
+        "Which column of the split file, from 0.", min=0, metavar="N", panel=DATA)] = 0
+    one_based: Annotated[bool, option(
+        "Features in text files are numbered from 1, as LIBSVM does; labels never are.",
+        "--one-based", panel=DATA)] = False
     # fmt: on
 
 
@@ -64,11 +52,9 @@ class LabelledRows(Rows):
     """The same of rows with labels."""
 
     # fmt: off
-    labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=DATA, show_default=False,
-                     help="The labels of DATA, if they are in a file of their own."),
-    ] = None
+    labels: Annotated[Path | None, option(
+        "The labels of DATA, if they are in a file of their own.", metavar="FILE", panel=DATA
+    )] = None
     # fmt: on
 
     def of_other(self, labels: Path | None) -> LabelledRows:

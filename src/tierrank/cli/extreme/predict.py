@@ -17,6 +17,7 @@ from tierrank.cli import options
 from tierrank.cli.app import extreme
 from tierrank.cli.extreme.inputs import Propensity, Rows
 from tierrank.cli.messages import explained, stderr
+from tierrank.cli.options import argument, option
 
 if TYPE_CHECKING:
     from tierrank._types import AnyArray, IntArray
@@ -32,24 +33,15 @@ _SCORES = 1 << 28  # that are computed between two looks at the clock
 @explained
 def predict(
     model: options.ModelFolder,
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", show_default=False,
-                       help="Features, as text or .npz; or text of the XC repository with labels, "
-                       "which are passed over."),
-    ],
-    k: Annotated[int, typer.Option("-k", min=1, help="Labels for a row.")] = 5,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", show_default="standard output",
-                     help="Where to write. A name that ends in .npz gets a sparse matrix of "
-                     "scores; text is compressed by .gz, .xz or .bz2."),
-    ] = None,
-    scores: Annotated[
-        bool,
-        typer.Option("--scores/--no-scores",
-                     help="Header and label:score, or nothing but labels."),
-    ] = True,
+    data: Annotated[Path, argument(
+        "Features, as text or .npz; or text of the XC repository with labels, which are passed "
+        "over.", metavar="DATA")],
+    k: Annotated[int, option("Labels for a row.", "-k", min=1)] = 5,
+    out: Annotated[Path | None, option(
+        "Where to write. A name that ends in .npz gets a sparse matrix of scores; text is "
+        "compressed by .gz, .xz or .bz2.", metavar="FILE", default="standard output")] = None,
+    scores: Annotated[bool, option(
+        "Header and label:score, or nothing but labels.", "--scores/--no-scores")] = True,
     propensity: Propensity = 0.0,
     *,
     how: Rows,

@@ -8,12 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from tierrank.cli import options
 from tierrank.cli.app import extreme
 from tierrank.cli.extreme.inputs import Data, LabelledRows
 from tierrank.cli.messages import explained, note, stdout
+from tierrank.cli.options import option
 
 if TYPE_CHECKING:
     from tierrank.cli.extreme.inputs import Parts
@@ -34,94 +33,56 @@ def train(
     out: options.Out,
     *,
     how: LabelledRows,
-    n_features: Annotated[
-        int | None,
-        typer.Option("--n-features", min=1, rich_help_panel="Data", show_default="as in the files",
-                     help="How many features there are, if other files have more."),
-    ] = None,
-    n_labels: Annotated[
-        int | None,
-        typer.Option("--n-labels", min=1, rich_help_panel="Data", show_default="as in the files",
-                     help="How many labels there are, if other files have more."),
-    ] = None,
-    valid: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=_VALID, show_default=False,
-                     help="Validation data, to choose the learning rate and the epoch by."),
-    ] = None,
-    valid_labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", rich_help_panel=_VALID, show_default=False,
-                     help="Their labels, if they are in a file of their own."),
-    ] = None,
-    valid_fraction: Annotated[
-        float | None,
-        typer.Option(min=0, max=0.9, rich_help_panel=_VALID, show_default="0.25",
-                     help="Without --valid: the share of the rows that is held out for it; 0 "
-                     "learns from all, to the last epoch."),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_VALID, show_default="p@5",
-                     help="What is measured: p, ndcg, psp or psndcg, at so many places."),
-    ] = None,
-    objective: Annotated[
-        str,
-        typer.Option(metavar="NAME", rich_help_panel=_MODEL,
-                     help="What to minimise: pl-partition, pl-lb, pl-efron, attrank, ranknet or "
-                     "ranksvm."),
-    ] = "pl-partition",
-    hidden: Annotated[
-        list[int] | None,
-        typer.Option(metavar="WIDTH", rich_help_panel=_MODEL, show_default="256",
-                     help="Width of the hidden layer. Repeat for several layers."),
-    ] = None,
-    learning_rate: Annotated[
-        list[float] | None,
-        typer.Option(metavar="RATE", rich_help_panel=_MODEL, show_default="1e-4, 1e-3, 1e-2",
-                     help="Learning rate. Repeat for several to choose from."),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option(min=1, rich_help_panel=_MODEL, show_default="100",
-                     help="Passes over the rows, at most."),
-    ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="EPOCHS", rich_help_panel=_MODEL, show_default="5",
-                     help="Epochs without a better metric that end it."),
-    ] = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="ROWS", rich_help_panel=_MODEL, show_default="128",
-                     help="Rows of a step."),
-    ] = None,
-    negatives: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="LABELS", rich_help_panel=_MODEL, show_default="all labels",
-                     help="Draw so many labels in a step to stand for those a row does not have."),
-    ] = None,
-    sampler: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", rich_help_panel=_MODEL, show_default="uniform",
-                     help="How they are drawn: uniform, frequency or in-batch."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", rich_help_panel=_MODEL, show_default=False,
-                     help="Any other constructor argument of ExtremeRanker, as in --set members=3 "
-                     "or --set hidden_dropout=0.5. Repeat for several."),
-    ] = None,
+    n_features: Annotated[int | None, option(
+        "How many features there are, if other files have more.", "--n-features", min=1,
+        panel="Data", default="as in the files")] = None,
+    n_labels: Annotated[int | None, option(
+        "How many labels there are, if other files have more.", "--n-labels", min=1, panel="Data",
+        default="as in the files")] = None,
+    valid: Annotated[Path | None, option(
+        "Validation data, to choose the learning rate and the epoch by.", metavar="FILE",
+        panel=_VALID)] = None,
+    valid_labels: Annotated[Path | None, option(
+        "Their labels, if they are in a file of their own.", metavar="FILE", panel=_VALID)] = None,
+    valid_fraction: Annotated[float | None, option(
+        "Without --valid: the share of the rows that is held out for it; 0 learns from all, to "
+        "the last epoch.", min=0, max=0.9, panel=_VALID, default="0.25")] = None,
+    metric: Annotated[str | None, option(
+        "What is measured: p, ndcg, psp or psndcg, at so many places.", panel=_VALID,
+        default="p@5")] = None,
+    objective: Annotated[str, option(
+        "What to minimise: pl-partition, pl-lb, pl-efron, attrank, ranknet or ranksvm.",
+        metavar="NAME", panel=_MODEL)] = "pl-partition",
+    hidden: Annotated[list[int] | None, option(
+        "Width of the hidden layer. Repeat for several layers.", metavar="WIDTH", panel=_MODEL,
+        default="256")] = None,
+    learning_rate: Annotated[list[float] | None, option(
+        "Learning rate. Repeat for several to choose from.", metavar="RATE", panel=_MODEL,
+        default="1e-4, 1e-3, 1e-2")] = None,
+    epochs: Annotated[int | None, option(
+        "Passes over the rows, at most.", min=1, panel=_MODEL, default="100")] = None,
+    patience: Annotated[int | None, option(
+        "Epochs without a better metric that end it.", min=1, metavar="EPOCHS", panel=_MODEL,
+        default="5")] = None,
+    batch: Annotated[int | None, option(
+        "Rows of a step.", min=1, metavar="ROWS", panel=_MODEL, default="128")] = None,
+    negatives: Annotated[int | None, option(
+        "Draw so many labels in a step to stand for those a row does not have.", min=1,
+        metavar="LABELS", panel=_MODEL, default="all labels")] = None,
+    sampler: Annotated[str | None, option(
+        "How they are drawn: uniform, frequency or in-batch.", metavar="NAME", panel=_MODEL,
+        default="uniform")] = None,
+    settings: Annotated[list[str] | None, option(
+        "Any other constructor argument of ExtremeRanker, as in --set members=3 or --set "
+        "hidden_dropout=0.5. Repeat for several.", "--set", metavar="NAME=VALUE", panel=_MODEL
+    )] = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     resume: options.Resume = False,
     overwrite: options.Overwrite = False,
-    checkpoint_every: Annotated[
-        float,
-        typer.Option(min=0, metavar="SECONDS",
-                     help="Time between two checkpoints; ten times as long as writing one takes, "
-                     "if that is longer."),
-    ] = 20.0,
+    checkpoint_every: Annotated[float, option(
+        "Time between two checkpoints; ten times as long as writing one takes, if that is longer.",
+        min=0, metavar="SECONDS")] = 20.0,
 ) -> None:  # fmt: skip
     """Train a ranker of labels on rows that have some of them, and save it.
 
