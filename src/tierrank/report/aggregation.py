@@ -1,6 +1,6 @@
 """The page of an aggregation: one HTML file that needs nothing but a browser.
 
-`templates/page.html` is the page, with a template a section beside it, its style and its script.
+`templates/page.html` is the page; beside it are its sections, its style and its script.
 A policy in it forbids the browser to fetch anything. All text is escaped as it enters the page.
 """
 
@@ -84,7 +84,7 @@ def page_html(page: AggregationPage, *, made: datetime | None = None) -> str:
         data=page.connectivity,
         fit=page.convergence,
         level=f"{100 * page.level:g}",
-        sections=_sections(page, len(pairs)),
+        outline=_outline(page, len(pairs)),
         plots=_plots(page, tiers),
         columns=_columns(page),
         most_items=MOST_ITEMS,
@@ -146,7 +146,7 @@ def _policy(script: str) -> str:
 
 
 class _Section(NamedTuple):
-    """A part of the page under its heading, from the template of its name.
+    """A part of the page under its heading, from the macro of its name.
 
     On a large screen its `shape` is "wide" (the whole width), "half", or "tall" (half the width,
     and as high as two halves beside it).
@@ -157,7 +157,7 @@ class _Section(NamedTuple):
     shape: str = "half"
 
 
-def _sections(page: AggregationPage, paired: int) -> list[_Section]:
+def _outline(page: AggregationPage, paired: int) -> list[_Section]:
     """The sections that there is something to show in."""
     sections = [_Section("ranking", "Ranking", "wide"), _Section("items", "All items", "wide")]
     if paired > 1:
