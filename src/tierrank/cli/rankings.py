@@ -242,7 +242,7 @@ def read_features(
     if unknown := [word for word in words if word not in known]:
         what = f"has features of {_few(unknown)}, which no list names: mend or leave out the rows."
         raise DataFileError(path, None, what)
-    if absent := [str(item) for item in left if str(item) not in row_of]:
+    if absent := sorted(str(item) for item in left if str(item) not in row_of):
         raise DataFileError(
             path, None,
             f"has no features of {_few(absent)}: give them, or leave the items out with --exclude.",
