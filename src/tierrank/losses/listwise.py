@@ -20,7 +20,7 @@ from tierrank.losses.one_pass import (
 )
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.lists import ScoredLists
-from tierrank.plackett_luce.tier_sums import Groups, Pair
+from tierrank.plackett_luce.tier_sums import Groups, LogSumExp
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, repeat
 
@@ -155,11 +155,11 @@ class _GradedLists(ScoredLists):
         """[lists] from [rows], of which there is one for all lists, or one a list."""
         return by_row.expand(len(self.tiers))
 
-    def log_sum_exp(self) -> Pair:
+    def log_sum_exp(self) -> LogSumExp:
         """[lists] of all scores of a list."""
         if self._rows is None:
             return self.list.logsumexp(self.entries)
-        return Pair(*map(self._of_rows, Pair.of_rows(self._rows)))
+        return LogSumExp(*map(self._of_rows, LogSumExp.of_rows(self._rows)))
 
     def norm(self) -> Tensor:
         """[lists] ‖w‖ over all items of a list; 1, of gradient 0, where all scores are 0."""

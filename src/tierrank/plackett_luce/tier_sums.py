@@ -1,4 +1,4 @@
-"""Sums over groups and scans along lists, for ragged data in plain torch."""
+"""Sums and log-sum-exps over tiers and lists, and scans along lists, in plain torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tierrank.tiers.layout import Slots, Tables, tables_of
+from tierrank.tiers.layout import Partners, Slots, Tables, tables_of
 
 
 class Groups:
@@ -37,27 +37,20 @@ class Groups:
         sizes = offsets.diff()
         return cls(torch.repeat_interleave(sizes), len(sizes))
 
-    def leaves(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Zeros to add elements to, block by block, for `collect`; and where element i goes."""
-        of, number = (
-            (self.of, self.number) if self.pieces is None else (self.piece_of, len(self.pieces.of))
-        )
-        return like.new_zeros((number, *like.shape[1:])), of
-
-    def collect(self, leaves: Tensor) -> Tensor:
-        return leaves if self.pieces is None else self.pieces.sum(leaves)
-
     def sum(self, values: Tensor) -> Tensor:
-        zeros, of = self.leaves(values)
-        return self.collect(zeros.index_add(0, of, values))
+        """[groups, ...] of [elements, ...]."""
+        if self.pieces is None:
+            return values.new_zeros((self.number, *values.shape[1:])).index_add(0, self.of, values)
+        pieces = values.new_zeros((len(self.pieces.of), *values.shape[1:]))
+        return self.pieces.sum(pieces.index_add(0, self.piece_of, values))
 
-    def logsumexp(self, values: Tensor) -> Pair:
+    def logsumexp(self, values: Tensor) -> LogSumExp:
         largest = values.new_full((self.number,), -torch.inf)
         largest = largest.scatter_reduce_(0, self.of, values.detach(), "amax")
-        return Pair(largest, self.sum((values - largest[self.of]).exp()))
+        return LogSumExp(largest, self.sum((values - largest[self.of]).exp()))
 
 
-class Pair(NamedTuple):
+class LogSumExp(NamedTuple):
     """A log-sum-exp as (maximum, sum of exponentials relative to it); of nothing: (−inf, 0).
 
     Their sum maximum + log(total) would lose what sets apart scores near ±1e4. The maximum is
@@ -68,43 +61,51 @@ class Pair(NamedTuple):
     total: Tensor
 
     @classmethod
-    def of_each(cls, values: Tensor) -> Pair:
+    def of_each(cls, values: Tensor) -> LogSumExp:
         """Of single numbers, of which −inf is nothing."""
         present = values > -torch.inf
         safe = torch.where(present, values, 0.0)
         return cls(values.detach(), torch.where(present, (safe - safe.detach()).exp(), 0.0))
 
     @classmethod
-    def of_rows(cls, values: Tensor) -> Pair:
+    def of_rows(cls, values: Tensor) -> LogSumExp:
         """Of the rows of a matrix, in which −inf is nothing."""
         largest = values.detach().amax(1)
         safe = torch.where(largest == -torch.inf, 0.0, largest)
         return cls(largest, (values - safe.unsqueeze(1)).exp().sum(1))
 
     @classmethod
-    def of_slots(cls, values: Tensor, slots: Slots) -> Pair:
+    def of_slots(cls, values: Tensor, slots: Slots) -> LogSumExp:
         """Of every group of an array."""
         taken = slots.take(values, -torch.inf)
         largest = slots.amax(taken.detach())
         safe = torch.where(largest == -torch.inf, 0.0, largest)
         return cls(largest, slots.sum((taken - slots.spread(safe).unsqueeze(1)).exp()))
 
-    def merge(self, other: Pair) -> Pair:
+    def merge(self, other: LogSumExp) -> LogSumExp:
         largest = torch.maximum(self.largest, other.largest)
         safe = torch.where(largest == -torch.inf, 0.0, largest)
-        return Pair(
+        return LogSumExp(
             largest,
             self.total * (self.largest - safe).exp() + other.total * (other.largest - safe).exp(),
         )
 
-    def where(self, condition: Tensor, other: Pair) -> Pair:
-        return Pair(
+    def where(self, condition: Tensor, other: LogSumExp) -> LogSumExp:
+        return LogSumExp(
             torch.where(condition, self.largest, other.largest),
             torch.where(condition, self.total, other.total),
         )
 
-    def take(self, index: Tensor) -> Pair:
-        return Pair(self.largest[index], self.total[index])
+    def scanned(self, partners: Partners) -> LogSumExp:
+        """Each merged with all those of its list that a doubling scan reaches."""
+        running = self
+        nothing = LogSumExp(torch.full_like(self.largest, -torch.inf), torch.zeros_like(self.total))
+        for partner, inside in partners:
+            running = running.merge(running.take(partner).where(inside, nothing))
+        return running
+
+    def take(self, index: Tensor) -> LogSumExp:
+        return LogSumExp(self.largest[index], self.total[index])
 
 
 class TierSums:
@@ -120,27 +121,20 @@ class TierSums:
         layout: tuple[Tensor, ...],
         tables: Tables | None = None,
     ) -> None:
-        known = tables_of(layout) if tables is None else tables
-        self.tables = known
-        self.tier_list, self.row_list = known.tier_list, known.row_list
-        self.tiers_above, self.tiers_under = known.tiers_above, known.tiers_under
-        self.upwards, self.in_last = known.upwards, known.in_last
-        if known.last is None:
-            upper = torch.where(known.in_last, scores, -torch.inf)
-            last = Pair.of_rows(upper.view(known.n_lists, -1))
-        else:
-            last = Pair.of_slots(scores, known.last)
-        floor = last.merge(Pair.of_each(bottom))
-        self.own = Pair.of_slots(scores, known.upper)
-        self.below = self.own
-        if known.n_tiers:
-            under_me = self.own.take(known.next_tier)
-            self.below = floor.take(self.tier_list).where(known.lowest, under_me)
-            nothing = Pair(
-                torch.full_like(self.below.largest, -torch.inf), torch.zeros_like(self.below.total)
+        self.tables = of = tables_of(layout) if tables is None else tables
+        self.tier_list = of.tier_list
+        if of.last is None:
+            last = LogSumExp.of_rows(
+                torch.where(of.in_last, scores, -torch.inf).view(of.n_lists, -1)
             )
-            for partner, inside in self.upwards:
-                self.below = self.below.merge(self.below.take(partner).where(inside, nothing))
+        else:
+            last = LogSumExp.of_slots(scores, of.last)
+        floor = last.merge(LogSumExp.of_each(bottom))
+        self.own = LogSumExp.of_slots(scores, of.upper)
+        self.below = self.own
+        if of.n_tiers:
+            under_me = self.own.take(of.next_tier)
+            self.below = floor.take(of.tier_list).where(of.lowest, under_me).scanned(of.upwards)
 
     @cached_property
     def tier(self) -> Groups:
@@ -148,8 +142,7 @@ class TierSums:
         return Groups.between(self.tables.layout[2])
 
 
-def scan(start: Tensor, partners: list[tuple[Tensor, Tensor]],
-         factor: Callable[[Tensor], Tensor]) -> Tensor:  # fmt: skip
+def scan(start: Tensor, partners: Partners, factor: Callable[[Tensor], Tensor]) -> Tensor:
     """x_i = start_i + x_next · factor(next → i), all along each list, in log₂(length) steps.
 
     `factor(partner)` is what a value is multiplied by on its way from there to here; it must

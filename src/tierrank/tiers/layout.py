@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tierrank.tiers.container import Tiers
 
 LayoutTensors: TypeAlias = tuple[Tensor, ...]  # a `Layout` without its `rows`
+Partners: TypeAlias = list[tuple[Tensor, Tensor]]  # of a doubling scan, by reach
 Made = TypeVar("Made")
 
 FEW = 3  # tiers of up to so many items are summed over their subsets, without an integral
@@ -217,21 +218,21 @@ class Tables:
 
         # tiers along their list
         here = torch.arange(self.n_tiers, device=device)
-        self.tiers_above = here - list_offsets[:-1][self.tier_list]
-        self.tiers_under = list_offsets[1:][self.tier_list] - 1 - here
-        self.lowest = self.tiers_under == 0
+        tiers_above = here - list_offsets[:-1][self.tier_list]
+        tiers_under = list_offsets[1:][self.tier_list] - 1 - here
+        self.lowest = tiers_under == 0
         self.next_tier = (here + 1).clamp(max=max(self.n_tiers - 1, 0))
-        self.upwards = neighbours(self.tiers_under, +1)
-        self.downwards = neighbours(self.tiers_above, -1)
+        self.upwards = _neighbours(tiers_under, +1)
+        self.downwards = _neighbours(tiers_above, -1)
         self.upper = Slots(starts, sizes, order)
         self.terms = Slots(list_offsets[:-1], tiers, here)
 
         # the last tier of every list: what remains of its rows
         self.in_last = torch.ones(self.n_rows, dtype=torch.bool, device=device)
         self.in_last[order] = False
-        self.equal_lengths = bool(self.n_rows and (lengths == lengths[0]).all())
+        equal_lengths = bool(self.n_rows and (lengths == lengths[0]).all())
         self.last: Slots | None = None
-        if not self.equal_lengths:
+        if not equal_lengths:
             rows = self.in_last.nonzero()[:, 0]
             number = torch.bincount(self.row_list[rows], minlength=self.n_lists)
             self.last = Slots(offsets(number)[:-1], number, rows)
@@ -249,7 +250,7 @@ class Tables:
 
         # every row pays to the tier just above it, and the bottom to the lowest one
         above = torch.full_like(self.row_list, -1)
-        above[order] = torch.where(self.tiers_above[tier_of] > 0, tier_of - 1, -1)
+        above[order] = torch.where(tiers_above[tier_of] > 0, tier_of - 1, -1)
         bottom_above = torch.where(tiers > 0, list_offsets[1:] - 1, -1)
         above = torch.where(self.in_last, bottom_above[self.row_list], above)
         self.pays, self.paid = above >= 0, above.clamp(min=0)
@@ -286,7 +287,7 @@ class Tables:
         return wrong[row_offsets[1:]] == wrong[row_offsets[:-1]]
 
 
-def neighbours(steps_left: Tensor, direction: int) -> list[tuple[Tensor, Tensor]]:
+def _neighbours(steps_left: Tensor, direction: int) -> Partners:
     """Partners of a doubling scan: for reach 1, 2, 4 … (index of the partner, is it inside?).
 
     `steps_left[i]` says how many steps in `direction` (+1 or −1) stay inside i's list.

@@ -13,10 +13,9 @@ from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_re
 from tierrank.losses.ordered_partition.stages import Direction, Stages, has_stages, is_backward
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.lists import FlatLists, Rest
-from tierrank.plackett_luce.tier_sums import Groups, Pair, TierSums
+from tierrank.plackett_luce.tier_sums import Groups, LogSumExp, TierSums
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, repeat
-from tierrank.tiers.layout import neighbours
 
 
 @objective
@@ -118,7 +117,8 @@ def _log_shares(lists: FlatLists, backward: bool) -> Tensor:
         if lists.rest is not None:
             bottom = Rest(-lists.values.to(bottom), lists.tiers.items, row_offsets).log_sum
     sums = TierSums(rows, bottom, lists.layout)
-    upper = _log_share(sums.own, _from_the_top(sums) if backward else sums.own.merge(sums.below))
+    among = sums.own.scanned(sums.tables.downwards) if backward else sums.own.merge(sums.below)
+    upper = _log_share(sums.own, among)
     log_prob = bottom.new_zeros(len(bottom)).index_add(0, sums.tier_list, upper)
     if backward:
         # the tier that the layout leaves out is chosen first, out of all
@@ -140,16 +140,7 @@ def _log_constants(tiers: Tiers, backward: bool) -> Tensor:
     return constants.index_add(0, range_numbers(number), _log_constant(remaining, size))
 
 
-def _from_the_top(sums: TierSums) -> Pair:
-    """[upper tiers] the log-sum-exp of a tier and all above it."""
-    running = sums.own
-    nothing = Pair(torch.full_like(running.largest, -torch.inf), torch.zeros_like(running.total))
-    for partner, inside in neighbours(sums.tiers_above, -1):
-        running = running.merge(running.take(partner).where(inside, nothing))
-    return running
-
-
-def _log_share(own: Pair, among: Pair) -> Tensor:
+def _log_share(own: LogSumExp, among: LogSumExp) -> Tensor:
     """log Σ_own φ − log Σ_among φ."""
     return (own.largest - among.largest) + own.total.log() - among.total.log()
 
