@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 from extreme_data import DataSet
+from leml import Leml
+from sleec import Sleec
 
 from tierrank import storage
-from tierrank.extreme.baselines import Leml, Sleec
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.training import Progress as FitProgress
 

@@ -43,10 +43,10 @@ from extreme_report import (
     notes_for,
     printed_for,
 )
+from leml import Leml
 from page import Table
 from printed import SIX, XML_PLACES
-
-from tierrank.extreme.baselines import Leml, Sleec
+from sleec import Sleec
 
 NEW = "PL-Partition"
 NETWORKS = {

@@ -12,8 +12,8 @@ from extreme_data import Source
 from extreme_figures import Figures
 from extreme_fits import Fit, Reading, Store, perform
 from extreme_jobs import run_fits
+from leml import Leml
 
-from tierrank.extreme.baselines import Leml
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.metrics import labels
 

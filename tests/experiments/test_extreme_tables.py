@@ -15,11 +15,11 @@ import extreme_tables
 import numpy as np
 import pytest
 from extreme_options import named_values
+from leml import Leml
 from printed import LEADERS, XML
 
 from tierrank.data import write_xc
 from tierrank.data.synthetic import label_sets
-from tierrank.extreme.baselines import Leml
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.metrics import labels
 

@@ -1,7 +1,7 @@
 """Ranking over huge label sets: what a row's labels say against all the others.
 
 `tierrank.ExtremeRanker` is the estimator. `label_loss` and `FusedHead` are its last layer for
-networks of your own, `baselines` has LEML and SLEEC to compare with.
+networks of your own.
 """
 
 from tierrank.extreme.head import FUSED, FusedHead, label_loss

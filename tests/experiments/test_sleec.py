@@ -1,23 +1,27 @@
 """Sleec: its parts against brute force, what it learns, the labels it gives, bad input."""
 
+import doctest
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sparse
+import sleec
+from leml import Leml, best_of_products, best_of_sparse, unit_rows
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sleec import (
+    Sleec,
+    label_similarities,
+    nearest_centres,
+    singular_value_projection,
+    spherical_clusters,
+)
 
 from tierrank.data import read_xc
-from tierrank.extreme.baselines import Leml, Sleec
-from tierrank.extreme.baselines.clusters import nearest_centres, spherical_clusters
-from tierrank.extreme.baselines.inputs import unit_rows
-from tierrank.extreme.baselines.neighbours import label_similarities
-from tierrank.extreme.baselines.projection import singular_value_projection
-from tierrank.extreme.baselines.top_labels import best_of_products, best_of_sparse
 
 DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SMALL = {"rank": 6, "neighbours": 10, "voters": 7, "random_state": 0}
@@ -124,7 +128,7 @@ def test_the_rank_is_at_most_the_number_of_rows():
 
 @pytest.mark.parametrize("block", [2**22, 200])
 def test_label_neighbours_are_those_of_brute_force(monkeypatch, block):
-    monkeypatch.setattr("tierrank.extreme.baselines.top_labels.BLOCK", block)
+    monkeypatch.setattr("leml.BLOCK", block)
     _, Y = topics(rows=90)
     found = label_similarities(Y, 8)
     cosines = unit(Y.toarray()) @ unit(Y.toarray()).T
@@ -159,7 +163,7 @@ def test_nearest_embeddings_are_those_of_brute_force(monkeypatch):
     distances = cdist(queries, points, "cosine")
     expected = np.argsort(distances, axis=1)[:, :6]
     for block in (2**22, 50):
-        monkeypatch.setattr("tierrank.extreme.baselines.top_labels.BLOCK", block)
+        monkeypatch.setattr("leml.BLOCK", block)
         near, cosines = best_of_products(queries, points, 6)
         np.testing.assert_array_equal(near, expected)
         np.testing.assert_allclose(1 - cosines, np.take_along_axis(distances, expected, axis=1))
@@ -272,7 +276,7 @@ def test_any_number_of_clusters_will_do(clusters):
 def test_without_a_number_there_is_a_cluster_for_every_4000_rows(monkeypatch):
     X, Y = topics(rows=60)
     assert len(Sleec(learners=1, **SMALL).fit(X, Y).learners_[0].parts) == 1
-    monkeypatch.setattr("tierrank.extreme.baselines.sleec.ROWS_A_CLUSTER", 25)
+    monkeypatch.setattr("sleec.ROWS_A_CLUSTER", 25)
     assert len(Sleec(learners=1, **SMALL).fit(X, Y).learners_[0].parts) == 3
 
 
@@ -316,7 +320,7 @@ def test_predictions_do_not_depend_on_the_blocks_nor_on_how_the_rows_come(monkey
     model = Sleec(clusters=3, learners=2, **SMALL).fit(X, Y)
     whole, scores = model.predict(X, return_scores=True)
     np.testing.assert_array_equal(clone(model).fit(X.toarray(), Y).predict(X.toarray()), whole)
-    monkeypatch.setattr("tierrank.extreme.baselines.sleec.ROWS_AT_ONCE", 77)
+    monkeypatch.setattr("sleec.ROWS_AT_ONCE", 77)
     np.testing.assert_allclose(model.predict(X, return_scores=True)[1], scores, atol=0.03)
     assert (model.predict(X) == whole).mean() > 0.99  # float32 rounds by the shape of a product
 
@@ -399,3 +403,7 @@ def test_delicious_is_ranked_about_as_well_as_published():
     for model, published in ((leml, 0.6567), (sleec, 0.6759)):
         top = model.fit(train.X, train.Y).predict(test.X, k=1)
         assert np.take_along_axis(relevant, top, axis=1).mean() > published - 0.03
+
+
+def test_the_example_of_its_documentation():
+    assert doctest.testmod(sleec) == (0, 6)

@@ -1,17 +1,16 @@
 """Leml: the minimum it finds, the memory it takes, the labels it gives, bad input."""
 
+import doctest
 import tracemalloc
 
+import leml
 import numpy as np
 import pytest
 import scipy.sparse as sparse
+from leml import Leml, RidgeSolver, best_columns
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-
-from tierrank.extreme.baselines import Leml
-from tierrank.extreme.baselines.least_squares import RidgeSolver
-from tierrank.extreme.baselines.top_labels import best_columns
 
 PLAIN = {"normalize": False, "intercept": False, "random_state": 0}
 
@@ -159,7 +158,7 @@ def test_predictions_do_not_depend_on_the_blocks(monkeypatch):
     X, Y = small(rows=40)
     model = Leml(rank=3, random_state=0).fit(X, Y)
     whole = model.predict(X, k=3)
-    monkeypatch.setattr("tierrank.extreme.baselines.top_labels.BLOCK", 20)
+    monkeypatch.setattr("leml.BLOCK", 20)
     np.testing.assert_array_equal(model.predict(X, k=3), whole)
 
 
@@ -295,3 +294,7 @@ def test_bad_questions_are_refused():
         model.predict(X[:, :4])
     with pytest.raises(ValueError, match="NaN"):
         model.predict(X * np.nan)
+
+
+def test_the_example_of_its_documentation():
+    assert doctest.testmod(leml) == (0, 6)
