@@ -37,11 +37,10 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 import tierrank as tr
-from tierrank.extreme.batches import LabelBatches
-from tierrank.extreme.head.objectives import Loss
-from tierrank.extreme.learner import LabelLearner
+from tierrank.extreme.learner import LabelBatches, LabelLearner
 from tierrank.extreme.network import Network
 from tierrank.extreme.optimisers import RowOptimiser
+from tierrank.extreme.rest import FusedObjective, Loss
 from tierrank.extreme.samplers import sampler_from
 
 BATCH, HIDDEN, BATCHES = 128, 256, 8
@@ -161,8 +160,9 @@ def time_head(case: Case, objectives: dict[str, str | Loss], seconds: float) -> 
     trainer = Trainer(case)
     tasks = {}
     for name, objective in objectives.items():
+        found = FusedObjective.of(objective)
 
-        def step(objective: str | Loss = objective) -> None:
+        def step(objective: FusedObjective = found) -> None:
             trainer.learner.objective = objective
             trainer.step()
 

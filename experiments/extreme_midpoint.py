@@ -9,7 +9,7 @@ share of v_t in the sum, ∂log P/∂w_a = Σ_t p_t z/(e^z − 1), z = −e^{w_a
 below shares −Σ of it by its softmax. B counts by its log-sum-exp alone: one number stands for it.
 
 The likelihood does not change if all scores of a list are shifted, but the rule does. So it has to
-see the scores as the network gives them, and `tierrank.extreme.head.fused`, which shifts them for
+see the scores as the network gives them, and `tierrank.extreme.head`, which shifts them for
 the sake of float32, is not used here: all scores of a batch are held.
 """
 
@@ -26,12 +26,11 @@ from torch import Tensor
 
 import tierrank as tr
 from tierrank.data import MultiLabelData
-from tierrank.extreme.checks import checked_rates, hold_out
 from tierrank.extreme.learner import LabelLearner, _checked
 from tierrank.extreme.network import Network, SparseRows
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.ranker import ExtremeRanker
-from tierrank.extreme.runs import Runs
+from tierrank.extreme.runs import Runs, checked_rates, hold_out
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers
 from tierrank.training import Checkpoint, Watch

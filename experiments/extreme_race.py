@@ -15,12 +15,10 @@ from printed import SIX
 
 from tierrank.data import MultiLabelData
 from tierrank.data.synthetic import label_sets
-from tierrank.extreme.batches import LabelBatches
-from tierrank.extreme.checks import checked_rates
-from tierrank.extreme.learner import LabelLearner
+from tierrank.extreme.learner import LabelBatches, LabelLearner
+from tierrank.extreme.network import top_labels
 from tierrank.extreme.ranker import ExtremeRanker
-from tierrank.extreme.runs import Runs
-from tierrank.extreme.top import top_labels
+from tierrank.extreme.runs import Runs, checked_rates
 from tierrank.metrics import labels as label_metrics
 from tierrank.training import Checkpoint
 from tierrank.training.devices import own_randomness, seed_generators

@@ -14,8 +14,7 @@ from extreme_midpoint import MidpointLearner, Rule, fit_midpoint, padded
 import reference
 import tierrank as tr
 from tierrank.data.synthetic import label_sets
-from tierrank.extreme.batches import LabelBatches
-from tierrank.extreme.learner import LabelLearner
+from tierrank.extreme.learner import LabelBatches, LabelLearner
 from tierrank.extreme.network import Network
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.training.batches import Share

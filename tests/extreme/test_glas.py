@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from tierrank.extreme import glas
-from tierrank.extreme.glas import Glas
+from tierrank.extreme import learner
+from tierrank.extreme.learner import Glas
 
 
 def label_sets(rows=40, labels=9, seed=0):
@@ -29,7 +29,7 @@ def formula(Y, labels, vectors, strength):
 @pytest.fixture(params=["dense", "sparse"])
 def either_way(request, monkeypatch):
     if request.param == "sparse":
-        monkeypatch.setattr(glas, "DENSE_LABELS", 0)
+        monkeypatch.setattr(learner, "GLAS_DENSE", 0)
 
 
 def test_value_and_gradient_are_those_of_the_formula(either_way):
@@ -82,7 +82,7 @@ def test_a_relevance_counts_as_having_the_label(either_way):
 def test_both_ways_of_counting_agree(monkeypatch):
     Y, labels = label_sets(200, 30), torch.tensor([0, 5, 6, 11, 29])
     dense = Glas(Y, 1.0)
-    monkeypatch.setattr(glas, "DENSE_LABELS", 29)
+    monkeypatch.setattr(learner, "GLAS_DENSE", 29)
     sparse = Glas(Y, 1.0)
     assert dense.together is not None
     assert sparse.together is None
@@ -93,7 +93,7 @@ def test_a_step_looks_at_the_labels_of_its_batch_or_some_of_them(monkeypatch):
     regulariser = Glas(label_sets(), 1.0)
     named = torch.tensor([3, 0, 3, 8, 1, 1])
     assert regulariser.labels(named).tolist() == [0, 1, 3, 8]
-    monkeypatch.setattr(glas, "MOST_LABELS", 3)
+    monkeypatch.setattr(learner, "GLAS_LABELS", 3)
     seen = set()
     for seed in range(20):
         torch.manual_seed(seed)

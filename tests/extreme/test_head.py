@@ -14,9 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 import tierrank as tr
-from tierrank.extreme import FUSED, FusedHead, label_loss
-from tierrank.extreme.head import fused, pairs, written
-from tierrank.extreme.head.fused import fused_losses
+from tierrank.extreme import FUSED, FusedHead, label_loss, rest
+from tierrank.extreme import head as fused
+from tierrank.extreme.head import fused_losses
 from tierrank.plackett_luce import kernels
 
 LABELS, WIDTH = 700, 6  # three blocks, where blocks are as small as can be
@@ -83,7 +83,7 @@ def any_blocks(request, monkeypatch):
     block, kept = SIZES[request.param]
     monkeypatch.setattr(fused, "BLOCK_BYTES", block)
     monkeypatch.setattr(fused, "KEPT_BYTES", kept)
-    monkeypatch.setattr(written, "GATHERED", 17 * WIDTH if block == 1 else 1 << 21)
+    monkeypatch.setattr(fused, "GATHERED", 17 * WIDTH if block == 1 else 1 << 21)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -558,7 +558,7 @@ def test_losses_that_nobody_goes_back_through_are_let_go():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("objective", ["ranknet", "ranksvm"])
 def test_pairs_are_the_same_compiled_and_in_plain_torch(objective, dtype, monkeypatch):
-    monkeypatch.setattr(pairs, "AT_ONCE", 1000)  # so that lists come in parts
+    monkeypatch.setattr(rest, "PAIRS_AT_ONCE", 1000)  # so that lists come in parts
     tiers = sets()
     parts = layer(tiers, dtype=dtype)
     by_list = torch.linspace(-1, 2, len(tiers))

@@ -8,10 +8,8 @@ import torch
 from scipy.sparse import csr_matrix
 
 import tierrank as tr
-from tierrank.extreme.batches import LabelBatches
-from tierrank.extreme.glas import Glas
-from tierrank.extreme.head import fused
-from tierrank.extreme.learner import LabelLearner
+from tierrank.extreme import head
+from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner
 from tierrank.extreme.network import Network
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.samplers import Sample, Uniform
@@ -93,7 +91,7 @@ def assert_same(one, two, **near):
     ],
 )
 def test_steps_are_those_of_naive_torch(objective, hidden, options, monkeypatch):
-    monkeypatch.setattr(fused, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(head, "BLOCK_BYTES", 1)
     ours, theirs = network(hidden), network(hidden)
     ours_learning = learner(ours, objective, **options)
     matrices = [each for each in theirs.parameters() if each.dim() > 1]
@@ -119,7 +117,7 @@ def test_steps_are_those_of_naive_torch(objective, hidden, options, monkeypatch)
 
 
 def test_the_regulariser_adds_its_gradient(monkeypatch):
-    monkeypatch.setattr(fused, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(head, "BLOCK_BYTES", 1)
     X, Y = data()
     regulariser = Glas(Y, 30.0)
     ours, sampled, theirs = network(), network(), network()

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 import tierrank as tr
 from tierrank.extreme import FUSED
-from tierrank.extreme.head.fused import fused_losses
+from tierrank.extreme.head import fused_losses
 from tierrank.extreme.samplers import Frequency, InBatch, Sample, Uniform, sampler_from
 from tierrank.names import SAMPLERS
 

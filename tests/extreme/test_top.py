@@ -7,9 +7,8 @@ from scipy.sparse import csr_matrix
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
-from tierrank.extreme import top
-from tierrank.extreme.network import Network
-from tierrank.extreme.top import padded, top_labels
+from tierrank.extreme import network as top
+from tierrank.extreme.network import Network, padded, top_labels
 
 ROWS, FEATURES, LABELS = 11, 6, 23
 

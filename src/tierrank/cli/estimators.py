@@ -316,7 +316,7 @@ def _fused_objective(name: str) -> str:
 
 def _check_rates(ranker: ExtremeRanker, with_valid: bool) -> None:
     from tierrank.data import MultiLabelData
-    from tierrank.extreme.checks import checked_rates
+    from tierrank.extreme.runs import checked_rates
 
     if not with_valid and ranker.validation == 0 and (len(rates(ranker)) > 1 or ranker.refit):
         raise ValueError(

@@ -4,6 +4,9 @@
 networks of your own.
 """
 
-from tierrank.extreme.head import FUSED, FusedHead, label_loss
+from tierrank.extreme.head import FusedHead, label_loss
+from tierrank.losses.record import fused_objectives
+
+FUSED = fused_objectives()
 
 __all__ = ["FUSED", "FusedHead", "label_loss"]

@@ -1,4 +1,7 @@
-"""How a network over a huge label set takes a step: the last layer learns block by block."""
+"""How a network over a huge label set learns: batches of rows, a step, and GLaS.
+
+The last layer learns block by block, while the gradient of a block is in the cache.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank.extreme.glas import Glas
-from tierrank.extreme.head.fused import fused_losses
-from tierrank.extreme.head.objectives import Loss, NotFinite
-from tierrank.extreme.network import Network
+from tierrank._types import AnyArray
+from tierrank.extreme.head import fused_losses
+from tierrank.extreme.network import Network, SparseRows
 from tierrank.extreme.optimisers import RowOptimiser
+from tierrank.extreme.rest import FusedObjective, Loss, NotFinite
 from tierrank.extreme.samplers import Sampler
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
@@ -23,6 +27,55 @@ from tierrank.training.loop import Diverged
 from tierrank.training.optimiser_state import Weights, weights_of
 
 T = TypeVar("T")
+
+GLAS_LABELS = 1024  # of a step, at most
+GLAS_DENSE = 4096  # labels up to which all pairs are counted beforehand: 64 MB
+
+
+class LabelBatches:
+    """Rows of X with their labels, a few at a time, in a new order each epoch.
+
+    Parameters
+    ----------
+    X, Y
+        [rows, features] CSR of float32, [rows, labels] CSR
+    weights
+        [rows] how much each row counts, or None
+    size
+        rows in a batch
+    seed
+        of the order, with the number of the epoch
+    """
+
+    def __init__(self, X: Any, Y: Any, weights: AnyArray | None, *, size: int, seed: int) -> None:
+        self.X, self.Y, self.size, self.seed = X, Y, size, seed
+        self.rows = np.flatnonzero(np.diff(Y.indptr))  # one without labels has no loss
+        if not len(self.rows):
+            raise ValueError("there is nothing to learn: no row has a label")
+        chosen = np.ones(len(self.rows)) if weights is None else weights[self.rows]
+        self.weights = (chosen / chosen.mean()).astype(np.float32)
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return (len(self.rows) + self.size - 1) // self.size
+
+    def begin(self, epoch: int) -> None:
+        """Put the rows in the order of this epoch, which is the same each time."""
+        self._order = np.random.default_rng([self.seed, epoch]).permutation(len(self.rows))
+
+    def load(
+        self, step: int, share: Share, device: torch.device
+    ) -> tuple[SparseRows, Tiers, Tensor]:
+        """A batch: its rows, their labels over all others, and what each row counts in the mean."""
+        chosen = self._order[step * self.size : (step + 1) * self.size]
+        rows = self.rows[chosen]
+        weights = torch.from_numpy(self.weights[chosen] / np.float32(len(chosen)))
+        tiers = Tiers.from_positives(self.Y[rows])
+        return SparseRows.of(self.X[rows]).to(device), tiers.to(device), weights.to(device)
+
+    def part(self, step: int) -> float:
+        """Which part of the mean loss a batch stands for."""
+        return min(self.size, len(self.rows) - step * self.size) / len(self.rows)
 
 
 class LabelLearner:
@@ -35,7 +88,7 @@ class LabelLearner:
     optimiser
         of all its parameters
     objective
-        one of `FUSED`, or a function as `fused_losses` takes it
+        one of `FUSED`, or a function as `fused_losses` takes it; it is looked up once
     sampler
         which labels stand for the rest; None: all of them
     glas
@@ -53,7 +106,8 @@ class LabelLearner:
         sampler: Sampler | None = None,
         glas: Glas | None = None,
     ) -> None:
-        self.network, self.optimiser, self.objective = network, optimiser, objective
+        self.network, self.optimiser = network, optimiser
+        self.objective = FusedObjective.of(objective)
         self.sampler, self.glas = sampler, glas
         self.device = network.labels.device
         network.train()
@@ -189,3 +243,53 @@ def _add_rows(block: Tensor, labels: slice, rows: Tensor, values: Tensor) -> Non
     ends = torch.tensor([labels.start, labels.stop], device=rows.device)
     first, last = torch.searchsorted(rows, ends).tolist()
     block.index_add_(0, rows[first:last] - labels.start, values[first:last])
+
+
+class Glas:
+    """Labels that come together point the same way: the regulariser of Guo et al. (2019).
+
+        GLaS(V) = mean over pairs of labels of (v_i · v_j − (P(i | j) + P(j | i)) / 2)²
+
+    P(i | j) is the share of the rows with label j that have i. In a step, the pairs are those of
+    some of the labels that the batch names.
+
+    Parameters
+    ----------
+    Y
+        [rows, labels] CSR
+    strength
+        what it is multiplied by
+    """
+
+    def __init__(self, Y: Any, strength: float) -> None:
+        self.strength = strength
+        self.counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float32)
+        self.columns = (Y != 0).tocsc().astype(np.float32)  # a row has a label or it does not
+        self.together: Any = None
+        if Y.shape[1] <= GLAS_DENSE:
+            self.together = (self.columns.T @ self.columns).toarray()
+
+    def labels(self, named: Tensor) -> Tensor:
+        """Labels of a step, ascending: those that a batch names, or some of them."""
+        labels: Tensor = named.unique()
+        if len(labels) > GLAS_LABELS:
+            labels = labels[torch.randperm(len(labels))[:GLAS_LABELS]].sort().values
+        return labels
+
+    def target(self, labels: Tensor) -> Tensor:
+        """[labels, labels] (P(i | j) + P(j | i)) / 2."""
+        index = labels.numpy()
+        if self.together is not None:
+            together = self.together[np.ix_(index, index)]
+        else:
+            chosen = self.columns[:, index]
+            together = (chosen.T @ chosen).toarray()
+        given = together / self.counts[index]
+        return torch.from_numpy((given + given.T) / 2)
+
+    def gradient(self, labels: Tensor, vectors: Tensor) -> tuple[float, Tensor]:
+        """The regulariser, and its gradient in [labels, width] vectors."""
+        error = vectors @ vectors.T - self.target(labels).to(vectors)
+        scale = self.strength / len(labels) ** 2
+        value = scale * float(error.square().sum())
+        return value, 4 * scale * (error @ vectors)

@@ -12,22 +12,20 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from tierrank._types import FloatArray
 from tierrank.data.multilabel import MultiLabelData, canonical_csr
-from tierrank.extreme.checks import checked_rates, hold_out, validation_set
-from tierrank.extreme.network import Network, widths
+from tierrank.extreme.network import Network, padded, top_labels, widths
 from tierrank.extreme.optimisers import Name as OptimiserName
-from tierrank.extreme.runs import Runs
+from tierrank.extreme.runs import Runs, check_shares, checked_rates, hold_out, validation_set
 from tierrank.extreme.samplers import Name as SamplerName
-from tierrank.extreme.state import restore, state_of
-from tierrank.extreme.top import padded, top_labels
 from tierrank.metrics import labels as label_metrics
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.devices import device_for
+from tierrank.training.perceptron import load_weights
 from tierrank.training.progress import digest
-from tierrank.training.settings import Accelerator, Learned, check_count, seed_from
+from tierrank.training.settings import Accelerator, Learned, check_count, check_size, seed_from
 
-Array = np.ndarray[Any, Any]
 Updates = Literal["auto", "exact", "lazy"]
 
 
@@ -81,7 +79,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         "uniform", "frequency" (by count^0.75) or "in-batch" (the other rows' labels; `negatives`
         then only has to be given)
     glas
-        strength of the regulariser of Guo et al. (2019), `tierrank.extreme.glas`; 0: none
+        strength of the regulariser of Guo et al. (2019), `tierrank.extreme.learner.Glas`; 0: none
     propensity_weights
         whether a row counts as much as the mean inverse propensity of its labels, so that those
         with rare labels count more
@@ -280,7 +278,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         labels, scores = top_labels(networks, rows, k, offset=offset)
         return (labels, scores) if return_scores else labels
 
-    def inverse_propensity(self, a: float = 0.55, b: float = 1.5) -> Array:
+    def inverse_propensity(self, a: float = 0.55, b: float = 1.5) -> FloatArray:
         """[labels] 1/p by how many training rows have each label."""
         check_is_fitted(self, "label_counts_")
         return label_metrics.inverse_propensity_of_counts(self.label_counts_, self.n_rows_, a, b)
@@ -311,13 +309,57 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """The fitted ranker as JSON and arrays."""
         check_is_fitted(self, "networks_")
-        return state_of(self, self._json_params())
+        info = {
+            "params": self._json_params(),
+            "n_features_in": self.n_features_in_,
+            "n_labels": self.n_labels_,
+            "n_rows": self.n_rows_,
+            "networks": len(self.networks_),
+            "learning_rate": self.learning_rate_,
+            "trials": self.trials_,
+            "history": self.history_.to_json(),
+        }
+        tensors: Arrays = {"label_counts": self.label_counts_.astype(np.int64)}
+        for number, network in enumerate(self.networks_):
+            for name, value in network.state_dict().items():
+                tensors[f"{number}.{name}"] = value.cpu().numpy()
+        return info, tensors
 
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
         """The ranker that `to_state` wrote down; raises a ValueError if it does not fit."""
         ranker = cls(**info["params"])
-        restore(ranker, info, tensors)
+        check_shares(ranker)
+        for name in ("n_features_in", "n_labels", "n_rows", "networks"):
+            check_count(name, info[name])
+        if info["networks"] > len(tensors):  # before a million networks are made
+            raise ValueError(f"there are no weights of {info['networks']} networks")
+        ranker.n_features_in_, ranker.n_labels_ = info["n_features_in"], info["n_labels"]
+        ranker.n_rows_ = info["n_rows"]
+        counts = tensors["label_counts"]
+        if counts.dtype != np.int64 or counts.shape != (ranker.n_labels_,):
+            raise ValueError(f"the counts of labels are {counts.dtype} of shape {counts.shape}")
+        if counts.min() < 0 or counts.max() > ranker.n_rows_:
+            raise ValueError("a label was counted on less than 0 or more than all rows")
+        ranker.label_counts_ = counts
+        check_size("learning_rate", info["learning_rate"])
+        ranker.learning_rate_ = info["learning_rate"]
+        ranker.trials_ = [dict(trial) for trial in info["trials"]]
+        ranker.history_ = History.from_json(info["history"])
+        ranker.networks_ = []
+        for number in range(info["networks"]):
+            with torch.device("meta"):
+                network = ranker._network()
+            prefix = f"{number}."
+            own = {
+                name.removeprefix(prefix): array
+                for name, array in tensors.items()
+                if name.startswith(prefix)
+            }
+            load_weights(network, own)
+            ranker.networks_.append(network.eval())
+        if len(tensors) != 1 + sum(len(each.state_dict()) for each in ranker.networks_):
+            raise ValueError(f"there are weights of more than {info['networks']} networks")
         return ranker
 
     def _network(self) -> Network:

@@ -18,20 +18,41 @@ from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
-from tierrank.extreme.head import pairs
-from tierrank.extreme.head.written import InBlock
+from tierrank import _native
 from tierrank.losses.record import find_fused
+from tierrank.plackett_luce.kernels import compiled_for
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, range_numbers, ranges
 
 Loss = Callable[[Tensor, Tiers], Tensor]  # of scores and tiers, [lists] losses
+
+# of each pairwise loss, and its parameter: log θ of Rao and Kupper, and the margin
+_KERNELS = {"ranknet": ("rao_kupper_wins", 0.0), "ranksvm": ("hinges", 1.0)}
+PAIRS_AT_ONCE = 1 << 22  # that plain torch holds
 
 NEVER = -1e30  # the score of what is no rest: far below all others, but finite
 
 
 class NotFinite(ValueError):
     """Scores that are NaN or infinite."""
+
+
+class InBlock(NamedTuple):
+    """What lists name of the labels of a block.
+
+    Attributes
+    ----------
+    lists, columns
+        [entries in the block] where it is in the block's scores
+    entries
+        [entries in the block] its number in `Tiers.items`
+    """
+
+    lists: Tensor
+    columns: Tensor
+    entries: Tensor
 
 
 class Block(NamedTuple):
@@ -55,28 +76,48 @@ class Block(NamedTuple):
 class Rest(Protocol):
     """The rest of every list of a batch, under one objective."""
 
-    def see(self, block: Block) -> None:
-        """Take in a block; its scores end up as `slopes` wants them."""
+    def add(self, block: Block) -> None:
+        """Take in a block; its scores end up as `gradient` wants them."""
 
-    def finish(self) -> tuple[Tensor, Tensor]:
-        """[lists] losses, and [entries] their slopes in what is named."""
+    def losses(self) -> tuple[Tensor, Tensor]:
+        """[lists] losses, once all blocks are in, and [entries] their slopes in what is named."""
 
     def prepare(self, block: Block) -> None:
-        """Bring fresh scores to where `see` would leave them."""
+        """Bring fresh scores to where `add` would leave them."""
 
-    def slopes(self, block: Block, by_list: Tensor) -> Tensor:
+    def gradient(self, block: Block, by_list: Tensor) -> Tensor:
         """[lists, labels] slopes of the rest times [lists] numbers; 0 where a label is named."""
 
 
-def rest_of(objective: str | Loss, scores: Tensor, tiers: Tiers) -> Rest:
-    """The rest of a batch, whose lists name labels with these [entries] scores."""
-    if callable(objective):
-        return CollapsedRest(objective, scores, tiers)
-    entry = find_fused(objective)
-    loss = entry.module(reduction="none")
-    if entry.fused == "pairs":
-        return PairwiseRest(entry.name, loss, scores, tiers)
-    return CollapsedRest(loss, scores, tiers)
+class FusedObjective(NamedTuple):
+    """An objective over all labels, found once and asked in every step.
+
+    Attributes
+    ----------
+    loss
+        of lists as they are, with all that they name
+    pairs
+        the name of one in which the rest is a sum over its labels; None: its log-sum-exp counts
+    """
+
+    loss: Loss
+    pairs: str | None = None
+
+    @classmethod
+    def of(cls, objective: str | Loss | FusedObjective) -> FusedObjective:
+        """By a name among `FUSED`, or of a function in which the rest's log-sum-exp counts."""
+        if isinstance(objective, FusedObjective):
+            return objective
+        if callable(objective):
+            return cls(objective)
+        entry = find_fused(objective)
+        return cls(entry.module(reduction="none"), entry.name if entry.fused == "pairs" else None)
+
+    def rest(self, scores: Tensor, tiers: Tiers) -> Rest:
+        """The rest of a batch, whose lists name labels with these [entries] scores."""
+        if self.pairs is None:
+            return CollapsedRest(self.loss, scores, tiers)
+        return PairwiseRest(self.pairs, self.loss, scores, tiers)
 
 
 class CollapsedRest:
@@ -93,7 +134,7 @@ class CollapsedRest:
             block.scores.add_(block.log_weights)
         block.scores[block.named.lists, block.named.columns] = -torch.inf
 
-    def see(self, block: Block) -> None:
+    def add(self, block: Block) -> None:
         """Go on with the log-sum-exp, as (largest, Σ e^(w − largest))."""
         self.prepare(block)
         largest = torch.maximum(self.largest, block.scores.amax(1))
@@ -102,7 +143,7 @@ class CollapsedRest:
         self.total += (block.scores - base[:, None]).exp_().sum(1)
         self.largest = largest
 
-    def finish(self) -> tuple[Tensor, Tensor]:
+    def losses(self) -> tuple[Tensor, Tensor]:
         """Ask the objective about short lists: what is named, and the rest as one label.
 
         All scores are taken relative to the rest's largest, where float32 has the most digits.
@@ -116,19 +157,17 @@ class CollapsedRest:
         self.base = torch.where(has_rest, self.largest, 0.0)
         one_more = has_rest.long()
         start = offsets(lengths + one_more)[:-1]
-        place, rest_place = ranges(start, lengths), (start + lengths)[has_rest]
-        short = self.scores.new_empty(len(place) + len(rest_place))
-        short[place] = self.scores - self.base[list_of]
-        short[rest_place] = self.total[has_rest].log().to(short)
+        named_at, rest_at = ranges(start, lengths), (start + lengths)[has_rest]
+        short = self.scores.new_empty(len(named_at) + len(rest_at))
+        short[named_at] = self.scores - self.base[list_of]
+        short[rest_at] = self.total[has_rest].log().to(short)
         before = offsets(one_more)[:-1]  # rests of the lists before
         tier_ends = self.tiers.tier_offsets[1:] + before[range_numbers(per_list)]
         lists = per_list + one_more
         filled = lists > 0  # else nothing is named and nothing left
         short_tiers = Tiers(
             items=torch.arange(len(short), device=short.device),
-            tier_offsets=torch.cat([tier_ends.new_zeros(1), tier_ends, rest_place + 1])
-            .sort()
-            .values,
+            tier_offsets=torch.cat([tier_ends.new_zeros(1), tier_ends, rest_at + 1]).sort().values,
             list_offsets=offsets(lists[filled]),
             score_shape=(len(short),),
         )
@@ -136,10 +175,10 @@ class CollapsedRest:
         losses = short_losses.new_zeros(len(lists))
         losses[filled] = short_losses
         self.scale = torch.zeros_like(self.base)
-        self.scale[has_rest] = (slopes[rest_place] / self.total[has_rest]).to(slopes)
-        return losses, slopes[place]
+        self.scale[has_rest] = (slopes[rest_at] / self.total[has_rest]).to(slopes)
+        return losses, slopes[named_at]
 
-    def slopes(self, block: Block, by_list: Tensor) -> Tensor:
+    def gradient(self, block: Block, by_list: Tensor) -> Tensor:
         """∂loss/∂lse(rest) · softmax over the rest."""
         worths = block.scores.sub_(self.base[:, None]).exp_()
         return worths.mul_((self.scale * by_list)[:, None])
@@ -151,21 +190,21 @@ class PairwiseRest:
     def __init__(self, kind: str, loss: Loss, scores: Tensor, tiers: Tiers) -> None:
         self.kind, self.loss, self.scores, self.tiers = kind, loss, scores, tiers
         self.borders = offsets(tiers.lengths)
-        self.losses = scores.new_zeros(len(tiers), dtype=torch.float64)
+        self.by_list = scores.new_zeros(len(tiers), dtype=torch.float64)
         self.named_slopes = scores.new_zeros(len(scores), dtype=torch.float64)
 
     def prepare(self, block: Block) -> None:
         """What is named is no rest."""
         block.scores[block.named.lists, block.named.columns] = NEVER
 
-    def see(self, block: Block) -> None:
+    def add(self, block: Block) -> None:
         """Add the pairs of a block."""
         self.prepare(block)
         self._pairs(block, None)
 
-    def finish(self) -> tuple[Tensor, Tensor]:
+    def losses(self) -> tuple[Tensor, Tensor]:
         """Add the pairs among what is named, where that has several tiers."""
-        _refuse_infinite(self.losses.isfinite())
+        _refuse_infinite(self.by_list.isfinite())
         several = self.tiers.list_offsets.diff() > 1
         if several.any():
             upper = self.tiers[several]
@@ -177,11 +216,11 @@ class PairwiseRest:
             )
             entries = several[range_numbers(self.tiers.lengths)]
             losses, slopes = _differentiated(self.loss, self.scores[entries], rows)
-            self.losses[several] += losses
+            self.by_list[several] += losses
             self.named_slopes[entries] += slopes
-        return self.losses.to(self.scores), self.named_slopes.to(self.scores)
+        return self.by_list.to(self.scores), self.named_slopes.to(self.scores)
 
-    def slopes(self, block: Block, by_list: Tensor) -> Tensor:
+    def gradient(self, block: Block, by_list: Tensor) -> Tensor:
         """Σ of the pairs' slopes, label by label."""
         out = torch.empty_like(block.scores)
         self._pairs(block, out)
@@ -190,9 +229,9 @@ class PairwiseRest:
     def _pairs(self, block: Block, out: Tensor | None) -> None:
         """Sums over a block's pairs: of losses and slopes, or of the slopes by label into `out`."""
         counts = None if block.log_weights is None else block.log_weights.exp()
-        losses, slopes = pairs.sums(self.kind, self.scores, self.borders, block.scores, counts, out)
+        losses, slopes = pair_sums(self.kind, self.scores, self.borders, block.scores, counts, out)
         if out is None:
-            self.losses += losses
+            self.by_list += losses
             self.named_slopes += slopes
 
 
@@ -212,3 +251,72 @@ def _differentiated(loss: Loss, scores: Tensor, tiers: Tiers) -> tuple[Tensor, T
         losses = loss(scores, tiers)
         (slopes,) = torch.autograd.grad(losses.sum(), scores, allow_unused=True)
     return losses.detach(), torch.zeros_like(scores) if slopes is None else slopes
+
+
+def pair_sums(
+    kind: str,
+    named: Tensor,
+    borders: Tensor,
+    scores: Tensor,
+    counts: Tensor | None,
+    out: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """Sums over the pairs of each list's named labels with all labels of a block.
+
+    Parameters
+    ----------
+    kind
+        "ranknet" or "ranksvm"
+    named, borders
+        [entries] scores of what the lists name, and [lists + 1] the ranges of each
+    scores
+        [lists, labels] of the block
+    counts
+        [labels] how often each counts; None: once
+    out
+        [lists, labels] to be set to the slopes in `scores`, or None
+
+    Returns
+    -------
+    [lists] losses and [entries] slopes in what is named, in float64
+    """
+    counts = scores.new_ones(scores.shape[1]) if counts is None else counts.to(scores)
+    if compiled_for(scores.device):
+        return _compiled_pair_sums(kind, named, borders, scores, counts, out)
+    return _plain_pair_sums(kind, named, borders, scores, counts, out)
+
+
+def _compiled_pair_sums(
+    kind: str, named: Tensor, borders: Tensor, scores: Tensor, counts: Tensor, out: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    name, parameter = _KERNELS[kind]
+    loss = torch.empty(len(borders) - 1, dtype=torch.float64)
+    slope = torch.empty(len(named), dtype=torch.float64)
+    _native.block_pair_sums(
+        name, named.numpy(), borders.numpy(), scores.numpy(), counts.numpy(), parameter,
+        torch.get_num_threads(), loss.numpy(), slope.numpy(),
+        (scores.new_empty(0, 0) if out is None else out).numpy(),
+    )  # fmt: skip
+    return loss, slope
+
+
+def _plain_pair_sums(
+    kind: str, named: Tensor, borders: Tensor, scores: Tensor, counts: Tensor, out: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    lists = range_numbers(borders.diff())
+    loss = scores.new_zeros(len(borders) - 1, dtype=torch.float64)
+    slope = scores.new_zeros(len(named), dtype=torch.float64)
+    if out is not None:
+        out.zero_()
+    step = max(1, PAIRS_AT_ONCE // max(scores.shape[1], 1))
+    for start in range(0, len(named), step):
+        some = slice(start, start + step)
+        x = scores[lists[some]] - named[some, None]
+        pair_loss = softplus(x) if kind == "ranknet" else (1 + x).clamp(min=0)
+        pair_slope = x.sigmoid() if kind == "ranknet" else (1 + x > 0).to(x)
+        pair_slope *= counts
+        loss.index_add_(0, lists[some], (pair_loss.double() @ counts.double()))
+        slope[some] = -pair_slope.sum(1, dtype=torch.float64)
+        if out is not None:
+            out.index_add_(0, lists[some], pair_slope)
+    return loss, slope
