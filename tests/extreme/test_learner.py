@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 import tierrank as tr
-from tierrank.extreme import head
+from tierrank.extreme import head, rest
 from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner
 from tierrank.extreme.network import Network
 from tierrank.extreme.optimisers import RowOptimiser
@@ -114,6 +114,20 @@ def test_steps_are_those_of_naive_torch(objective, hidden, options, monkeypatch)
         assert stop is False
     # where a gradient is nearly 0, Adam makes a step of its rounding
     assert_same(parameters(ours), parameters(theirs), rtol=1e-4, atol=2e-5)
+
+
+def test_an_objective_is_looked_up_once_and_not_in_every_step(monkeypatch):
+    looked_up = []
+
+    def find(name, find=rest.find_fused):
+        looked_up.append(name)
+        return find(name)
+
+    monkeypatch.setattr(rest, "find_fused", find)
+    learning = learner(network(), "ranknet")
+    for batch in batches(*data()):
+        learning.learn(batch, False)
+    assert looked_up == ["ranknet"]
 
 
 def test_the_regulariser_adds_its_gradient(monkeypatch):
