@@ -8,6 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
+# A process a core: further threads of several processes would only wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
 
 def pytest_configure(config):
     """Take another build of the native core, if one is named, as `make test-native` does."""

@@ -20,9 +20,12 @@ each_dtype = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], id
 
 @contextmanager
 def computing(kernel):
-    """`using(kernel)`; plain torch with one thread: for tiny tensors a second one only waits."""
+    """`using(kernel)`, the compiled one with several threads, so that they are tested.
+
+    Plain torch has one: for tiny tensors a second one only waits.
+    """
     threads = torch.get_num_threads()
-    torch.set_num_threads(1 if kernel == "plain" else threads)
+    torch.set_num_threads(1 if kernel == "plain" else max(2, threads))
     try:
         with using(kernel):
             yield

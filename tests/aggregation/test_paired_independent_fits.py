@@ -72,16 +72,15 @@ def plain_fit(model, games, *, home=False, neutral=None):
 
     Gradients by torch's autograd, second derivatives by differences of them, minimised by scipy's
     L-BFGS and two Newton steps; the pseudo-inverse gives the covariance of centred log-worths.
+    Equal games are counted first.
     """
     items = len(games.names)
-    first, second, outcome = (
-        torch.from_numpy(np.array(part, dtype=np.int64))
-        for part in (games.first, games.second, games.outcome)
-    )
-    weights = torch.from_numpy(np.array(games.weights))
-    at_home = torch.ones(len(games), dtype=torch.float64)
-    if neutral is not None:
-        at_home[torch.from_numpy(neutral)] = 0.0
+    ground = np.zeros(len(games), dtype=bool) if neutral is None else neutral
+    rows = np.stack([games.first, games.second, games.outcome, ground]).astype(np.int64)
+    rows, which = np.unique(rows, axis=1, return_inverse=True)
+    first, second, outcome, away = torch.from_numpy(rows)
+    weights = torch.from_numpy(np.bincount(which.ravel(), games.weights))
+    at_home = 1.0 - away.double()
     has_tie = model != "bradley-terry"
 
     def loss(point):

@@ -10,11 +10,18 @@ from real_data import DATA, real
 from tierrank.aggregation.connectivity import Disconnected
 
 SERIES = sorted(path.name for path in (DATA / "preflib").glob("*.tar.xz"))
+MANY = ("00004", "00006", "00008", "00052", "00075")  # files, or votes
 KINDS = (".soc", ".soi", ".toc", ".toi", ".cat")
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("series", SERIES or ["none"])
+@pytest.mark.parametrize(
+    "series",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name.startswith(MANY) else name
+        for name in SERIES or ["none"]
+    ],
+)
 def test_every_preflib_file_fits(series, tmp_path):
     with tarfile.open(real("preflib", series)) as tar:
         members = [member for member in tar.getmembers() if member.name.endswith(KINDS)]

@@ -140,7 +140,7 @@ def test_weights_too_far_apart_for_float64_are_no_estimate():
 
 
 def test_a_long_chain_of_games_has_the_estimate_one_can_write_down():
-    items, weight = 1200, 2.0
+    items, weight = 400, 2.0
     rankings, weights = chain(items, weight)
     fitted = tr.RankAggregator().fit(rankings, items=items, weights=weights)
     assert fitted.converged_

@@ -13,6 +13,8 @@ from tierrank.data.synthetic import label_sets
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.metrics import labels
 
+pytestmark = pytest.mark.slow  # whole experiments
+
 SETTINGS = {"hidden": 8, "learning_rate": 1e-2, "validation": 0.0}
 
 

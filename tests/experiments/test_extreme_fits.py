@@ -17,6 +17,8 @@ from leml import Leml
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.metrics import labels
 
+pytestmark = pytest.mark.slow  # whole experiments
+
 SOURCE = Source(synthetic="eurlex-4k", scale=0.02)
 SETTINGS = {"hidden": 8, "max_epochs": 4, "learning_rate": [1e-2]}
 
@@ -130,7 +132,6 @@ def test_one_that_fails_does_not_keep_the_others_from_being_done(data, tmp_path)
         run_fits(fits, SOURCE, data, store, 0)
 
 
-@pytest.mark.slow
 def test_processes_find_the_same_as_one(data, tmp_path):
     fits = [network(), network(seed=1), network(name="bad", learning_rate=[-1.0])]
     with pytest.raises(ValueError, match="bad, seed 0"):

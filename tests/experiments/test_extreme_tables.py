@@ -23,6 +23,8 @@ from tierrank.data.synthetic import label_sets
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.metrics import labels
 
+pytestmark = pytest.mark.slow  # whole experiments
+
 FOUR = ("PL-Partition", "PL-LB", "RankNet", "RankSVM")
 
 

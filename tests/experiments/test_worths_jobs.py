@@ -6,6 +6,8 @@ import math
 import pytest
 from worths_jobs import Store, run_cells, title
 
+pytestmark = pytest.mark.slow  # whole experiments
+
 CELLS = [{"method": "root", "number": number} for number in (1, 4, 9)]
 
 
@@ -71,7 +73,6 @@ def test_no_jobs_are_too_few(tmp_path):
         run_cells(CELLS, roots([]), Store(tmp_path), jobs=0)
 
 
-@pytest.mark.slow
 def test_processes_give_what_one_gives_in_the_order_of_the_cells(tmp_path):
     found = run_cells(CELLS, title_length, Store(tmp_path), jobs=2)
     assert found == [{"length": len(title(cell))} for cell in CELLS]

@@ -17,6 +17,8 @@ from worths_training import Training, data_for, mean_squared_error, train
 import tierrank as tr
 from tierrank.aggregation.aggregator import RankAggregator
 
+pytestmark = pytest.mark.slow  # whole experiments
+
 
 def files(folder, stem):
     """What a run leaves: CSV lines, JSON, Markdown; page and plot are there too."""
@@ -97,7 +99,6 @@ def test_recovery_goes_on_where_it_was(recovered, monkeypatch):
     assert done == ["pl-efron"] * 8
 
 
-@pytest.mark.slow
 def test_time_and_memory_of_one_cell_are_measured_in_a_process(tmp_path):
     arguments = ["--items", "50", "--methods", "attrank", "--seeds", "1", "--budget", "0.05"]
     worths_cost.main([*arguments, "--out", str(tmp_path)])

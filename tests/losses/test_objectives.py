@@ -247,7 +247,11 @@ def test_a_constant_added_to_all_scores_changes_nothing(name):
     torch.testing.assert_close(moved_gradient, gradient, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", ["p-listmle", "pl-efron", "listnet", "ranknet", "pmop-fd"])
+@pytest.mark.parametrize(
+    "name",
+    ["pl-efron", "ranknet"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in ("p-listmle", "listnet", "pmop-fd")],
+)
 def test_a_compiled_model_has_the_same_loss(name):
     model, features = torch.nn.Linear(3, 1), torch.randn(len(SCORES), 3)
 

@@ -18,6 +18,7 @@ SERIES = [
     "00021-sf", "00031-vermont", "00032-education", "00033-poster", "00034-cities",
     "00035-breakfast", "00038-project", "00052-f1seasons", "00064-eurovision", "00075-scotus",
 ]  # fmt: skip
+MANY = {"00008-glasgow", "00021-sf", "00052-f1seasons", "00075-scotus"}  # files, or votes
 
 pytestmark = pytest.mark.data
 
@@ -69,7 +70,10 @@ def _check(path, content):
     assert path.read_bytes() == content, path.name
 
 
-@pytest.mark.parametrize("name", SERIES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in MANY else name for name in SERIES],
+)
 def test_every_file_of_a_series_is_read_and_written_back_to_the_byte(tmp_path, name):
     for file_name, content in _series(name):
         _check(tmp_path / file_name, content)
