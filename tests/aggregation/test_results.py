@@ -144,7 +144,7 @@ def test_covariances_hold_where_counts_are_far_apart():
 
 def test_columns_that_are_not_found_are_no_numbers(monkeypatch):
     fitted = tr.RankAggregator().fit(RANKINGS, items=7)
-    monkeypatch.setattr("tierrank.aggregation.fitted.MOST_DENSE", 5)
+    monkeypatch.setattr("tierrank.aggregation.results.MOST_DENSE", 5)
     monkeypatch.setattr(covariance, "MOST_PRODUCTS", 1)
     with pytest.raises(ValueError, match="not found in 1 steps"):
         fitted.covariance(items=[0])
@@ -200,7 +200,7 @@ def test_beyond_the_dense_limit_some_items_are_asked_for(prior, monkeypatch):
     fitted = tr.RankAggregator(prior=prior).fit(RANKINGS, items=7)
     dense = fitted.covariance()
     fitted._covariances.clear()
-    monkeypatch.setattr("tierrank.aggregation.fitted.MOST_DENSE", 5)
+    monkeypatch.setattr("tierrank.aggregation.results.MOST_DENSE", 5)
     some = fitted.covariance(items=[6, 0, 3])
     np.testing.assert_allclose(some, dense[np.ix_([6, 0, 3], [6, 0, 3])], atol=1e-8)
     with pytest.raises(ValueError, match="ask for some items"):

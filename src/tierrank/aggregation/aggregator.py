@@ -5,32 +5,98 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from tierrank._types import FloatArray
+from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import solvers, state
-from tierrank.aggregation.bootstrap import Bootstrap, drawn_counts
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
-from tierrank.aggregation.fitted import FittedLists
 from tierrank.aggregation.likelihood import determined, objective_of, prepared, terms_of
-from tierrank.aggregation.lists import NOTHING_SAID, CountedLists, distinct, weighted_lists
-from tierrank.aggregation.priors import prior_from
+from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
+from tierrank.aggregation.priors import Prior, prior_from
+from tierrank.aggregation.results import FittedWorths, NotConverged
 from tierrank.aggregation.solvers import Steps
-from tierrank.aggregation.terms import ListTerm
+from tierrank.aggregation.terms import ListTerm, Sum
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
+from tierrank.errors import Argument, ArgumentError
 from tierrank.losses import find
 from tierrank.names import check_solver, check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.training import Progress, Watch
-from tierrank.training.covariance import Kind
-from tierrank.training.optim import Minimum
+from tierrank.training.covariance import Kind, columns, covariance
+from tierrank.training.optim import Minimum, TwiceDifferentiable
 from tierrank.training.settings import check_count, seed_from
+
+
+class FittedLists(FittedWorths):
+    """Worths fitted to lists by some objective, which may ask the lists again."""
+
+    objective: str
+    objective_params: dict[str, Any] | None
+
+    lists_: CountedLists
+    _connectivity: Connectivity | None = None
+
+    def _kind(self, kind: Kind | None) -> Kind:
+        kind, entry = super()._kind(kind), find(self.objective)
+        if kind == "information" and not entry.is_likelihood(self.objective_params):
+            raise ArgumentError(
+                f"{entry.name} is no likelihood of a list, so its curvature alone says nothing of "
+                "standard errors: use ", Argument("uncertainty", "sandwich"),
+            )  # fmt: skip
+        if entry.without_errors:
+            raise ValueError(
+                f"there are no standard errors for {entry.name}, which {entry.without_errors}"
+            )
+        return kind
+
+    def _counts(self, what: str) -> FloatArray:
+        if not len(self.lists_.tiers):
+            raise ValueError(
+                f"there is no {what} here: a model is saved without its lists. Fit again"
+            )
+        return self.lists_.counts
+
+    @property
+    def connectivity_(self) -> Connectivity:
+        """Which items were compared with which."""
+        check_is_fitted(self, "log_worths_")
+        if self._connectivity is None:
+            self._counts("connectivity")
+            self._connectivity = connectivity(self.lists_.tiers)
+        return self._connectivity
+
+    def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
+        """The lists that were fitted, and which items they compare.
+
+        Parameters
+        ----------
+        data
+            what was fitted, for a model that was loaded: it is saved without
+        """
+        check_is_fitted(self, "log_worths_")
+        if data is not None:
+            lists = distinct(*weighted_lists(data))
+            return lists, connectivity(lists.tiers)
+        if not len(self.lists_.tiers):
+            raise ValueError("a loaded model has its worths but not its lists: give them as data=")
+        return self.lists_, self.connectivity_
+
+    def _objective_in_words(self) -> str:
+        options = ", ".join(f"{k}={v}" for k, v in (self.objective_params or {}).items())
+        return f"{self.objective} ({options})" if options else self.objective
+
+    def _fit_in_words(self) -> str:
+        fit = ""
+        if self.log_likelihood_ is not None:
+            fit = f", log-likelihood {self.log_likelihood_:.4g}"
+        return fit if self.aic_ is None else f"{fit}, AIC {self.aic_:.4g}"
 
 
 class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
@@ -172,7 +238,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         given = weighted_lists(rankings, weights, items, rest)
         lists = distinct(*prepared(*given, name, self.objective_params, seed))
         if not len(lists.tiers):
-            raise ValueError(NOTHING_SAID)
+            raise nothing_said()
         connected: Connectivity | None = None
         if prior is None:
             connected = connectivity(lists.tiers)
@@ -181,22 +247,30 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
                 raise Disconnected(connected, seen)
         parts = terms_of(lists, name, self.objective_params)
         self.solver_ = solvers.choose(self.solver, lists, parts)
-        descent = self._descend(lists, parts, np.zeros(lists.n_items), seed, watch)
-        self._take(lists, parts, descent, name, prior)
-        self._connectivity = connected
+        end = self._minimise(lists, parts, np.zeros(lists.n_items), seed, watch)
+        self.items_, self.lists_, self._numbers_of = lists.items, lists, None
+        self._parts, self._scores, self._prior = parts, end.point, prior
+        self._covariances, self._connectivity = {}, connected
+        self.log_worths_ = end.point - end.point.mean()
+        self._went(end, self.solver_)
+        self.log_likelihood_ = self.aic_ = None
+        if find(name).is_likelihood(self.objective_params):
+            self.log_likelihood_ = -Sum(parts).value_and_gradient(end.point)[0]
+            if prior is None:  # a prior makes the items fewer parameters than they are
+                self.aic_ = 2 * (len(self.items_) - 1) - 2 * self.log_likelihood_
         self.seconds_ = time.perf_counter() - begun
         if not self.converged_ and self.solver_ != "adagrad":
-            problem = (
-                f"did not come to its end in {self.n_iter_} iterations: raise max_iter"
-                if self.stopped_by_ == "max_iter"
-                else f"found no maximum ({self.stopped_by_}): some log-worths may be infinite, or "
+            problem: list[object] = [
+                f"found no maximum ({self.stopped_by_}): some log-worths may be infinite, or "
                 "weights too far apart; leave items out"
-            )
-            warnings.warn(
-                f'the fit {problem}, or give a prior, for instance prior="gaussian"',
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            ]
+            if self.stopped_by_ == "max_iter":
+                problem = [
+                    f"did not come to its end in {self.n_iter_} iterations: raise ",
+                    Argument("max_iter"),
+                ]
+            remedy = ", or give a prior, for instance ", Argument("prior", "gaussian")
+            warnings.warn(NotConverged("the fit ", *problem, *remedy), stacklevel=2)
         return self
 
     def _check(self) -> None:
@@ -208,7 +282,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         check_solver(self.solver)
         Steps(self.learning_rate, self.batch_lists, tol=self.tol)  # refuses what is wrong
 
-    def _descend(
+    def _minimise(
         self,
         lists: CountedLists,
         parts: Sequence[ListTerm],
@@ -238,56 +312,105 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
             iterated=iterated,
         )
 
-    def bootstrap(
-        self,
-        replicates: int = 200,
-        *,
-        random_state: int | None = 0,
-        watch: Watch | None = None,
-    ) -> Bootstrap:
-        """Fit again to lists drawn, with replacement, from those of the last fit.
+    _prior: Prior | None
+    _scores: FloatArray
 
-        Parameters
-        ----------
-        replicates
-            how many fits
-        random_state
-            a seed of what is drawn
-        watch
-            called after every fit
-        """
+    @cached_property
+    def _parts(self) -> Sequence[ListTerm]:
+        """The terms that were minimised, which a copy makes anew."""
+        return terms_of(self.lists_, find(self.objective).name, self.objective_params)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, of joblib and of processes: without what the lists determine."""
+        kept: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in kept.items() if name != "_parts"}
+
+    def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
+        lists, name = self.lists_.with_counts(counts), find(self.objective).name
+        if prior_from(self.prior) is None and not determined(connectivity(lists.tiers), name):
+            return None
+        parts = terms_of(lists, name, self.objective_params)
+        return self._minimise(lists, parts, self._scores, seed).point
+
+    def _kind(self, kind: Kind | None) -> Kind:
+        kind = super()._kind(kind)
+        if self.solver_ == "adagrad" and not self.converged_ and kind not in self._covariances:
+            raise ArgumentError(
+                "standard errors are about the maximum itself, and adagrad stops near it: fit "
+                "with ",
+                Argument("solver", "newton"), ", or bootstrap",
+            )  # fmt: skip
+        return kind
+
+    def _compute_covariance(self, kind: Kind) -> FloatArray:
+        self._counts(f"covariance of kind {kind!r}")
+        return covariance(
+            self._minimised().hessian(self._scores), self._parts, self._scores,
+            kind, centred=self._prior is None,
+        )  # fmt: skip
+
+    def _covariance_of_some(self, codes: IntArray | None, kind: Kind) -> FloatArray:
+        if codes is None or kind == "sandwich":
+            return super()._covariance_of_some(codes, kind)
+        self._counts("covariance")
+        hessian = self._minimised().hessian(self._scores)
+        return columns(hessian, codes, len(self.items_), centred=self._prior is None)[:, codes]
+
+    def _minimised(self) -> TwiceDifferentiable:
+        return Sum(self._parts if self._prior is None else [*self._parts, self._prior])
+
+    @property
+    def decided_by(self) -> str | None:
+        """What decides on worths where the lists leave them open; None: nothing does."""
+        return None if self.prior is None else "prior"
+
+    def described(self) -> dict[str, str]:
+        """The settings that matter to a reader, in words."""
         check_is_fitted(self, "log_worths_")
-        check_count("replicates", replicates, least=2)
-        self._check_lists("bootstrap")
-        random = np.random.default_rng(seed_from(random_state))
-        found, absent = [], 0
-        name, prior = find(self.objective).name, prior_from(self.prior)
-        for number in range(1, replicates + 1):
-            lists = self.lists_.with_counts(drawn_counts(self.lists_.counts, random))
-            seed = int(random.integers(2**31))
-            if prior is None and not determined(connectivity(lists.tiers), name):
-                absent += 1
-            else:
-                parts = terms_of(lists, name, self.objective_params)
-                scores = self._descend(lists, parts, self._scores, seed).point
-                found.append(scores - scores.mean())
-            if watch is not None:
-                watch(Progress(number, replicates, "replicate"))
-        if len(found) < 2:
-            raise ValueError(
-                f"{absent} of {replicates} replicates have no finite estimate: there are too few "
-                "lists for a bootstrap without a prior"
-            )
-        return Bootstrap(self.items_, self.log_worths_, np.array(found), absent)
+        return {
+            "model": self._objective_in_words(),
+            "prior": str(prior_from(self.prior) or "none"),
+            "uncertainty": self.uncertainty,
+        }
+
+    def _note(self) -> str:
+        lists = self.lists_
+        prior = "" if self.prior is None else f", prior {prior_from(self.prior)}"
+        silent = f" ({lists.silent:g} of them one tie of all)" if lists.silent else ""
+        return (
+            f"RankAggregator, {find(self.objective).name}, {self.uncertainty}{prior}: "
+            f"{len(self.items_):,} items, {lists.total:g} lists{silent}{self._fit_in_words()}"
+        )
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
-        """What `tierrank.save` writes."""
+        """What `tierrank.save` writes: estimates and covariances, without the lists."""
         check_is_fitted(self, "log_worths_")
-        return state.of_aggregator(self)
+        info = {
+            "parameters": state.plain_setting(self.get_params()),
+            "items": [state.plain_name(name) for name in self.items_],
+            "fit": state.facts_of(self),
+            "lists": state.counts_of(self.lists_),
+        }
+        arrays = {"log_worths": self.log_worths_}
+        for kind in state.KINDS if len(self.items_) <= state.MOST_SAVED else ():
+            with suppress(ValueError):  # this objective has none
+                arrays[kind] = self.covariance(kind=kind)
+        return info, arrays
 
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
         """From what `to_state` gave."""
         fitted = cls(**info["parameters"])
-        state.fill(fitted, info, tensors)
+        fitted._check()
+        fitted.items_ = state.names_from(info["items"], "item")
+        size = len(fitted.items_)
+        shapes = dict.fromkeys(state.KINDS, (size, size)) | {"log_worths": (size,)}
+        state.check_arrays(tensors, shapes)
+        arrays = {name: array.copy() for name, array in tensors.items()}
+        fitted.log_worths_ = arrays.pop("log_worths")
+        for matrix in arrays.values():
+            matrix.flags.writeable = False
+        fitted._covariances = arrays
+        state.set_facts(fitted, info["fit"])
+        fitted.lists_ = state.lists_from(fitted.items_, info["lists"])
         return fitted

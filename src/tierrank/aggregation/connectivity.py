@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from textwrap import fill
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from tierrank._types import BoolArray, IntArray
 from tierrank.aggregation.comparison_graph import ComparisonGraph, comparison_graph
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
+from tierrank.errors import Argument, ArgumentError, Column
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets
 from tierrank.tiers.graph import Graphs, layer_tiers
@@ -77,7 +78,12 @@ class Connectivity:
         """Give the items of a component, by name if they have names."""
         return self._items(self.components, number, self.n_components, "component")
 
-    def explain(self, limit: int = 10, seen: str = "lists") -> str:
+    def explain(
+        self,
+        limit: int = 10,
+        seen: str = "lists",
+        spell: Callable[[Argument], str] = str,
+    ) -> str:
         """Say in words what is not connected, which items those are, and what to do about it.
 
         Parameters
@@ -86,8 +92,10 @@ class Connectivity:
             how many items of a set are named at the most, and how many sets
         seen
             what was seen: "lists" or "games"
+        spell
+            says what the arguments that help are called
         """
-        return explain(self, limit, seen)
+        return explain(self, limit, seen, spell)
 
     def _items(self, numbers: IntArray, number: int, count: int, what: str) -> tuple[Any, ...]:
         if not 0 <= number < count:
@@ -105,7 +113,7 @@ class Connectivity:
         return f"Connectivity({', '.join(shown)})"
 
 
-class Disconnected(ValueError):
+class Disconnected(ArgumentError):
     """There is no finite estimate: some items were never compared, or always won.
 
     Attributes
@@ -118,6 +126,10 @@ class Disconnected(ValueError):
         super().__init__(found.explain(seen=seen))
         self.connectivity = found
         self._seen = seen
+
+    def spelled(self, spell: Callable[[Argument], str]) -> str:
+        """The explanation, with `spell` of each argument in its place."""
+        return self.connectivity.explain(seen=self._seen, spell=spell)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.connectivity, self._seen)  # another process may have raised it
@@ -224,12 +236,17 @@ def leave_out(
             "Rankings.from_rankings, Games.from_rows, tierrank.data.read_rankings or read_games."
         )
     if component not in ("all", "largest"):
-        raise ValueError(f'component is "all" or "largest", not {component!r}.')
+        raise ArgumentError(Argument("component"), f' is "all" or "largest", not {component!r}.')
     if not min_games >= 0:
-        raise ValueError(f"min_games is a number of games, 0 or more, not {min_games!r}.")
+        raise ArgumentError(
+            Argument("min_games"), f" is a number of games, 0 or more, not {min_games!r}."
+        )
     games = isinstance(data, Games)
     if component == "largest" and any(isinstance(i, tuple | frozenset) for i in data.items):
-        raise ValueError('component="largest" is for single players: leave teams out by exclude=.')
+        raise ArgumentError(
+            Argument("component", "largest"), " is for single players: leave teams out by ",
+            Column("exclude"), ".",
+        )  # fmt: skip
     ties = games if ties_connect is None else ties_connect
     left: Rankings | Games = data.without(exclude)
     while True:
@@ -242,10 +259,11 @@ def leave_out(
             break
         left = left.without(itertools.compress(left.items, ~stays))
     if len(left) == 0 or len(left.items) < 2:
-        raise ValueError(
+        raise ArgumentError(
             f"nobody is left: of {len(data.items):,} items, none are compared once those are gone "
-            "that min_games=, component= and exclude= leave out."
-        )
+            "that ", Column("min_games"), ", ", Column("component"), " and ", Column("exclude"),
+            " leave out.",
+        )  # fmt: skip
     return left
 
 
@@ -302,7 +320,7 @@ NAME = 40  # characters of a name
 ORDERS = 3  # groups whose sets are shown in order
 
 
-def explain(found: Connectivity, limit: int, seen: str) -> str:
+def explain(found: Connectivity, limit: int, seen: str, spell: Callable[[Argument], str]) -> str:
     """Write the text of `Connectivity.explain`."""
     if limit < 1:
         raise ValueError(f"limit = {limit}: at least one item must be named.")
@@ -317,9 +335,15 @@ def explain(found: Connectivity, limit: int, seen: str) -> str:
         )
     words = _Words(found, limit)
     facts = [*words.groups(), *words.extremes(), *words.sets()]
+    priors = [spell(Argument("prior", name)) for name in ("gaussian", "pseudo-item")]
+    largest, fewest, named = (
+        spell(argument)
+        for argument in (Argument("component", "largest"), Column("min_games"), Column("exclude"))
+    )
+    function = " with leave_out" if spell is str else ""
     ways = [
-        'choose a prior (prior="gaussian" or prior="pseudo-item")',
-        'leave items out with leave_out (component="largest", min_games= or exclude=)',
+        f"choose a prior ({' or '.join(priors)})",
+        f"leave items out{function} ({largest}, {fewest} or {named})",
     ]
     if words.members.sizes.max() > 1:
         torn = found.n_components > found.n_groups

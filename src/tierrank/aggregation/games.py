@@ -67,6 +67,11 @@ class Fixtures:
         counts = np.bincount(kind, weights=self.weights, minlength=len(where))
         return replace(turned._select(where), weights=counts.astype(np.float64))
 
+    def with_counts(self, counts: FloatArray) -> Fixtures:
+        """The same games played otherwise often; those never played are left out."""
+        there = np.flatnonzero(counts)
+        return replace(self._select(there), weights=counts[there])
+
     def over(self, items: Any) -> Fixtures:
         """The same games of the players that `items` names, in its order, some perhaps in none."""
         stated = read_catalogue(items)

@@ -16,6 +16,7 @@ from tierrank._types import FloatArray
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.solvers import minimise_once_differentiable
 from tierrank.aggregation.terms import GRADIENT_CHUNK
+from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers import Tiers
 from tierrank.training.optim import Hessian, Minimum, TwiceDifferentiable, newton
 
@@ -89,7 +90,10 @@ class FeatureHessian:
 
 
 def minimise(
-    term: FeatureTerm, solver: str, max_iter: int, iterated: Callable[[int, float], None]
+    term: FeatureTerm,
+    solver: str,
+    max_iter: int,
+    iterated: Callable[[int, float], None] | None = None,
 ) -> Minimum:
     """Minimise from coefficients of 0; the point of what comes back are the coefficients.
 
@@ -179,10 +183,10 @@ INVOLVED = 0.01  # least part of a direction that counts
 SHOWN = 10
 BLOCK = 1 << 16  # lists at once
 
-REMEDY = "leave features out, or give some l2, for instance l2=1e-3"
+REMEDY = (": leave features out, or give some ", Argument("l2"), ", for instance 1e-3")
 
 
-class Unidentified(ValueError):
+class Unidentified(ArgumentError):
     """The lists do not determine the coefficients.
 
     Attributes
@@ -193,7 +197,7 @@ class Unidentified(ValueError):
 
     def __init__(self, features: Sequence[str], problem: str) -> None:
         more = f" and {len(features) - SHOWN} more" if len(features) > SHOWN else ""
-        super().__init__(problem.format(", ".join(features[:SHOWN]) + more) + f": {REMEDY}")
+        super().__init__(problem.format(", ".join(features[:SHOWN]) + more), *REMEDY)
         self.features, self._problem = tuple(features), problem
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -10,15 +10,12 @@ import numpy as np
 from tierrank._types import FloatArray, IntArray
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
+from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import to_numpy
 from tierrank.tiers.selection import equal_lists
 
 LIGHTEST, HEAVIEST = 1e-50, 1e50  # the largest weight: its square and sums stay in float64's range
-NOTHING_SAID = (
-    "no list says anything: all are empty, of weight 0, or one tie of all their items. If items "
-    'that a list does not name are behind those it names, as on approval ballots, pass rest="last".'
-)
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,15 @@ class CountedLists:
         return replace(self, tiers=tiers, counts=counts[there])
 
 
+def nothing_said() -> ArgumentError:
+    """Why lists that compare nothing are refused."""
+    return ArgumentError(
+        "no list says anything: all are empty, of weight 0, or one tie of all their items. If "
+        "items that a list does not name are behind those it names, as on approval ballots, pass ",
+        Argument("rest", "last"), ".",
+    )  # fmt: skip
+
+
 def weighted_lists(
     rankings: Any,
     weights: Any = None,
@@ -88,7 +94,7 @@ def weighted_lists(
     """
     if isinstance(rankings, Games):
         if rest == "last":
-            raise ValueError('rest="last" is for rankings: a game has two sides.')
+            raise ArgumentError(Argument("rest", "last"), " is for rankings: a game has two sides.")
         rankings = rankings.to_rankings()
     own: FloatArray | None = None
     if isinstance(rankings, Rankings):

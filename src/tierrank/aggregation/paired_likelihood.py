@@ -178,6 +178,8 @@ class PairedLoss:
         self.tie_at = self.players if model != "bradley-terry" else None
         self.home_at = self.players + (self.tie_at is not None) if home else None
         self.size = self.players + (self.tie_at is not None) + home
+        at = {"tie": self.tie_at, "home": self.home_at}
+        self.extras = {name: place for name, place in at.items() if place is not None}
         games, sides = len(fixtures.first), len(fixtures.borders) - 1
         each = np.arange(games)
         self._meetings = csr_array(
@@ -215,13 +217,13 @@ class PairedLoss:
 
     def log_likelihood(self, point: FloatArray) -> float:
         """Σ weight · log P(outcome), without the prior."""
-        lead = self._lead(point)
+        lead = self.lead(point)
         parts = derivatives(self.model, self.fixtures.outcome, lead, self._t(point))
         return float(self.fixtures.weights @ parts.value)
 
     def _position(self, point: FloatArray) -> Position:
         """What all derivatives at a point share."""
-        games = derivatives(self.model, self.fixtures.outcome, self._lead(point), self._t(point))
+        games = derivatives(self.model, self.fixtures.outcome, self.lead(point), self._t(point))
         if self._fixed is not None:
             return Position(*self._fixed, games)
         shares = self._shares(point[: self.players])
@@ -273,6 +275,13 @@ class PairedLoss:
         slopes = self._slopes(self._position(point))
         return np.asarray((slopes.T @ _scaled(slopes, self.fixtures.weights)).toarray())
 
+    def log_probabilities(self, point: FloatArray, outcome: int) -> tuple[FloatArray, FloatArray]:
+        """[games] log-probabilities of one outcome, and their [games, parameters] slopes."""
+        outcomes = np.full(len(self.fixtures.first), outcome)
+        games = derivatives(self.model, outcomes, self.lead(point), self._t(point))
+        slopes = self._slopes(self._position(point)._replace(games=games))
+        return games.value, np.asarray(slopes.toarray())
+
     # -- parts ------------------------------------------------------------------------------
 
     def _t(self, point: FloatArray) -> float:
@@ -294,7 +303,7 @@ class PairedLoss:
             -precision * w**2 / 2, -precision * w, nothing, -precision, nothing, nothing
         )
 
-    def _lead(self, point: FloatArray) -> FloatArray:
+    def lead(self, point: FloatArray) -> FloatArray:
         """[games] d, by how much the first side is ahead."""
         sides = side_log_worths(point[: self.players], self.fixtures.members, self.fixtures.borders)
         lead = sides[self.fixtures.first] - sides[self.fixtures.second]

@@ -1,4 +1,8 @@
-"""What can be asked of fitted worths: how sure they are, who is above whom, ranks, tiers."""
+"""What can be asked of fitted worths, whoever fitted them.
+
+A fit is an estimate with a covariance, names, and the lists or games that it can be fitted to
+again. From these follow intervals, ranks, tiers, tables, frames, plots and pages, here, once.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,41 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import rank_intervals, rank_probabilities
-from tierrank.aggregation.lists import weighted_lists
+from tierrank.aggregation.bootstrap import Bootstrap, drawn_counts
+from tierrank.aggregation.connectivity import Connectivity
+from tierrank.aggregation.lists import CountedLists, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
-from tierrank.aggregation.summary import WorthTable, worth_table
+from tierrank.aggregation.summary import Parameter, WorthTable, worth_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
+from tierrank.errors import ArgumentWarning
 from tierrank.plackett_luce import log_prob, log_prob_above
 from tierrank.tiers import Tiers
-from tierrank.training.covariance import Kind, reach
-from tierrank.training.settings import Learned, check_count
+from tierrank.training import Progress, Watch
+from tierrank.training.covariance import MOST_DENSE, CoefficientTable, Kind, reach
+from tierrank.training.optim import Minimum
+from tierrank.training.settings import Learned, check_count, seed_from
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
     from tierrank.aggregation.tier_cuts import TierCut
+
+
+class NotConverged(ArgumentWarning, ConvergenceWarning):  # type: ignore[misc]
+    """A fit did not come to its end, in the words of its arguments."""
+
 
 SHOWN_IN_HTML = 50  # items of the table in a notebook
 
@@ -42,20 +57,267 @@ class Estimates(NamedTuple):
     high: FloatArray
 
 
-class Shown(Learned):
-    """Worths of items as a frame, a plot, a page, and a table in a notebook.
+class Worths(Learned):
+    """Worths of items, and all that follows from them and their covariance.
 
-    Whoever fits them gives `items_`, `log_worths_` and the last methods here.
+    Whoever has them gives `items_`, `log_worths_`, `uncertainty` and `_compute_covariance`. All but
+    `log_worths_`, `worths_` and the probabilities needs standard errors, and so an objective that
+    has them.
     """
 
     items_: tuple[Any, ...]
     log_worths_: FloatArray
+    uncertainty: Kind
+    _covariances: dict[str, FloatArray]  # of the parameters, by kind: those that are known
+    _numbers_of: dict[Any, int] | None = None
+
+    # -- estimates and how sure they are ------------------------------------------------------
 
     @property
     def worths_(self) -> FloatArray:
         """[items] worths, which sum to 1."""
         worths = np.exp(self.log_worths_ - self.log_worths_.max())
         return np.asarray(worths / worths.sum())
+
+    @property
+    def standard_errors_(self) -> FloatArray:
+        """[items] standard errors of the centred log-worths: of an item against the average."""
+        return np.asarray(np.sqrt(np.diag(self.covariance())))
+
+    def covariance(
+        self, items: Sequence[Any] | None = None, kind: Kind | None = None
+    ) -> FloatArray:
+        """[items, items] covariance of the centred log-worths.
+
+        All items at once take memory for items² numbers, and are limited to
+        `tierrank.training.covariance.MOST_DENSE`. Beyond that, ask for some of them.
+
+        Parameters
+        ----------
+        items
+            names; None for all
+        kind
+            "information" or "sandwich"; None as the estimator was told
+        """
+        check_is_fitted(self, "log_worths_")
+        codes = None if items is None else self._codes(items)
+        return self._covariance_of(codes, self._kind(kind))
+
+    def _kind(self, kind: Kind | None) -> Kind:
+        """A kind of covariance that this fit has; refuses all else."""
+        kind = self.uncertainty if kind is None else kind
+        if kind not in ("information", "sandwich"):
+            raise ValueError(f'kind is "information" or "sandwich", not {kind!r}')
+        return kind
+
+    def _covariance_of(self, codes: IntArray | None, kind: Kind) -> FloatArray:
+        """Of some items, or of all: the first parameters are the log-worths."""
+        size = len(self.items_)
+        if kind not in self._covariances and size > MOST_DENSE:
+            return self._covariance_of_some(codes, kind)
+        matrix = self._parameter_covariance(kind)
+        if codes is None:
+            return matrix if len(matrix) == size else matrix[:size, :size]
+        return matrix[np.ix_(codes, codes)]
+
+    def _covariance_of_some(self, codes: IntArray | None, kind: Kind) -> FloatArray:
+        """Of some of many items, without the matrix as a whole; refuses where there is no way."""
+        raise ValueError(
+            f"a covariance of {len(self.items_):,} items is too large to be written out (limit "
+            f"{MOST_DENSE:,}): ask for some items, covariance(items=[…]), by the information; or "
+            "look at summary(top=20)"
+        )
+
+    def _parameter_covariance(self, kind: Kind) -> FloatArray:
+        """[parameters, parameters] covariance of all that was estimated; computed once."""
+        if kind not in self._covariances:
+            matrix = self._compute_covariance(kind)
+            matrix.flags.writeable = False  # it is kept, and handed out
+            self._covariances[kind] = matrix
+        return self._covariances[kind]
+
+    def _compute_covariance(self, kind: Kind) -> FloatArray:
+        raise NotImplementedError
+
+    def _errors_of(self, codes: IntArray) -> FloatArray:
+        """[codes] standard errors; NaN where the fit has none."""
+        try:
+            if len(self.items_) <= MOST_DENSE:
+                return np.asarray(self.standard_errors_[codes])
+            if len(codes) > MOST_DENSE:  # each is a system of equations of its own
+                return np.full(len(codes), np.nan)
+            return np.sqrt(np.diag(self.covariance([self.items_[code] for code in codes])))
+        except ValueError:
+            return np.full(len(codes), np.nan)
+
+    def intervals(self, level: float = 0.95, scale: str = "log-worth") -> Estimates:
+        """[items] log-worths, or worths, with Wald intervals.
+
+        Those of worths are computed for their logs, so that they stay positive.
+
+        Parameters
+        ----------
+        level
+            how often such an interval holds the true value
+        scale
+            "log-worth" or "worth"
+        """
+        errors = reach(level)
+        matrix = self.covariance()
+        if scale == "log-worth":
+            margin = errors * np.sqrt(np.diag(matrix))
+            return Estimates(self.log_worths_, self.log_worths_ - margin, self.log_worths_ + margin)
+        if scale != "worth":
+            raise ValueError(f'scale is "log-worth" or "worth", not {scale!r}')
+        worths = self.worths_
+        # log worth_i = w_i − lse(w), whose gradient is e_i − worths
+        along = matrix @ worths
+        variance = np.diag(matrix) - 2 * along + worths @ along
+        factor = np.exp(errors * np.sqrt(np.maximum(variance, 0)))
+        return Estimates(worths, worths / factor, worths * factor)
+
+    def quasi_variances(self) -> QuasiVariances:
+        """[items] numbers q with var(w_i − w_j) ≈ q_i + q_j (Firth and de Menezes, 2004)."""
+        return quasi_variances(self.covariance())
+
+    # -- who is above whom --------------------------------------------------------------------
+
+    def ranking(self) -> list[Any]:
+        """The items, best first."""
+        return [self.items_[number] for number in self._order()]
+
+    def predict_proba(self, above: Any, below: Any, *, level: float | None = None) -> Any:
+        """Exact probability that an item, or a whole set, is above another.
+
+        Parameters
+        ----------
+        above, below
+            an item's name, or several names in a list, tuple or set: every one of `above` is to
+            precede every one of `below`. What else takes part does not matter.
+        level
+            with it, also the ends of an interval of this level (by the normal approximation on
+            the scale of log-odds)
+
+        Returns
+        -------
+        a float, or three: the probability and the ends of its interval
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]])
+        >>> round(fitted.predict_proba("a", ["b", "c"]), 3)
+        0.532
+        """
+        codes = [self._codes(above), self._codes(below)]
+        leaf = torch.from_numpy(self.log_worths_).requires_grad_()
+        log_p = log_prob_above(leaf, *codes)
+        p = float(log_p.detach().exp())
+        if level is None:
+            return p
+        involved = np.concatenate(codes)
+        (slope,) = torch.autograd.grad(log_p, leaf)
+        at = slope.numpy()[involved]
+        matrix = self.covariance([self.items_[code] for code in involved])
+        miss = np.asarray(-np.expm1(float(log_p.detach())))
+        variance = np.asarray(at @ matrix @ at)
+        low, high = log_odds_interval(np.asarray(float(log_p.detach())), miss, variance, level)
+        return p, float(low), float(high)
+
+    def pairwise_proba(self, items: Sequence[Any] | None = None) -> FloatArray:
+        """[items, items] exact probability that the item of the row is above the column's."""
+        codes = None if items is None else self._codes(items)
+        return rank_probabilities.pairwise_probabilities(self.log_worths_, codes)
+
+    def log_prob(self, rankings: Any) -> FloatArray:
+        """[lists] exact log-probabilities of rankings of these items, seen or not.
+
+        Parameters
+        ----------
+        rankings
+            as `Tiers.from_rankings` takes them, of these items; or `tierrank.data.Rankings` or a
+            `Tiers` of this very catalogue
+        """
+        if not isinstance(rankings, Tiers | Rankings | Games):
+            rankings = Tiers.from_rankings(rankings, items=self.items_)
+        tiers, _ = weighted_lists(rankings)
+        theirs = tiers.names or tuple(range(tiers.n_items or 0))
+        if theirs != self.items_:
+            raise ValueError(
+                f"the lists are of another catalogue: {len(theirs):,} items, not the "
+                f"{len(self.items_):,} fitted ones, or in another order. Give plain rankings, as "
+                "tiers.to_rankings() does, or build them with items=fitted.items_"
+            )
+        return np.asarray(log_prob(self.log_worths_, tiers))
+
+    # -- ranks and tiers ----------------------------------------------------------------------
+
+    def expected_ranks(
+        self, level: float = 0.95, *, draws: int = 1000, random_state: int = 0
+    ) -> Estimates:
+        """[items] expected places in a full ranking of all, from 1.
+
+        Intervals are percentiles over worths drawn from the estimate's normal approximation.
+        """
+        return self._with_draws(rank_probabilities.expected_ranks, level, draws, random_state)
+
+    def top_k_proba(
+        self, k: int, level: float | None = None, *, draws: int = 1000, random_state: int = 0
+    ) -> FloatArray | Estimates:
+        """[items] exact probabilities to be among the first k of a full ranking of all.
+
+        With `level`, also intervals, as in `expected_ranks`.
+        """
+        check_count("k", k)
+        function = partial(rank_probabilities.top_k_probabilities, k=min(k, len(self.items_)))
+        if level is None:
+            return function(self.log_worths_)
+        return self._with_draws(function, level, draws, random_state)
+
+    def _with_draws(self, function: Any, level: float, draws: int, seed: int) -> Estimates:
+        reach(level)  # refuses a wrong one
+        low, high = rank_intervals.simulated_intervals(
+            function, self.log_worths_, self.covariance(), level=level, draws=draws, seed=seed
+        )
+        return Estimates(function(self.log_worths_), low, high)
+
+    def rank_intervals(
+        self, level: float = 0.95, *, draws: int = 1000, random_state: int = 0
+    ) -> IntArray:
+        """[items, 2] ranks an item may truly have, from 1, by its differences with all others."""
+        return rank_intervals.rank_intervals(
+            self.log_worths_, self.covariance(), level=level, draws=draws, seed=random_state
+        )
+
+    def tiers(self) -> TierCut:
+        """Cut the ranking into tiers of items that the data do not tell apart; see `TierCut`."""
+        from tierrank.aggregation.tier_cuts import cut_into_tiers
+
+        return cut_into_tiers(self.log_worths_, self.covariance())
+
+    # -- shown --------------------------------------------------------------------------------
+
+    def summary(self, level: float = 0.95, top: int | None = None) -> WorthTable:
+        """The ranking as a table to print: worths, standard errors, intervals.
+
+        Parameters
+        ----------
+        level
+            of the intervals
+        top
+            how many items to show; None for all
+        """
+        check_is_fitted(self, "log_worths_")
+        return worth_table(self, level, top)
+
+    def parameters(self, level: float = 0.95) -> list[Parameter]:
+        """What was estimated beside worths, such as a parameter of ties, with intervals."""
+        check_is_fitted(self, "log_worths_")
+        return []
+
+    def _coefficients(self, level: float) -> CoefficientTable | None:
+        """Those of features, where worths follow from them."""
+        return None
 
     def to_frame(self, level: float = 0.95, top: int | None = None) -> DataFrame:
         """The ranking as a frame of pandas, best first.
@@ -114,6 +376,135 @@ class Shown(Learned):
         draw_worths(ax, table, of=len(self.items_))
         return ax
 
+    def _repr_html_(self) -> str:
+        """The table, as notebooks show it; before the fit, what scikit-learn shows."""
+        if not hasattr(self, "log_worths_"):
+            from sklearn.utils import estimator_html_repr
+
+            return str(estimator_html_repr(self))
+        return worth_table(self, 0.95, SHOWN_IN_HTML).to_html()
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The same for notebooks that would take scikit-learn's diagram."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _note(self) -> str:
+        """What was fitted, in words."""
+        raise NotImplementedError
+
+    def _order(self) -> Any:
+        return np.argsort(-self.log_worths_, kind="stable")
+
+    def _codes(self, names: Any) -> Any:
+        """Numbers of items from a name, or from several."""
+        numbers = self._numbers()
+        if not isinstance(names, list | set | frozenset | np.ndarray) and (
+            not isinstance(names, tuple) or names in numbers
+        ):
+            names = [names]
+        codes = []
+        for name in names:
+            name = name.item() if isinstance(name, np.generic) else name
+            if not isinstance(name, Hashable) or name not in numbers:
+                raise ValueError(f"there is no item {name!r} among the {len(numbers)} fitted ones")
+            codes.append(numbers[name])
+        return np.array(codes, dtype=np.int64)
+
+    def _numbers(self) -> dict[Any, int]:
+        if self._numbers_of is None:
+            self._numbers_of = dict(zip(self.items_, range(len(self.items_)), strict=True))
+        return self._numbers_of
+
+
+class FittedWorths(Worths):
+    """Worths that were fitted to lists or games: how that went, and what they say together.
+
+    `RankAggregator`, `PairedTies` and `FeatureAggregator` have the settings, and give `_refit`,
+    `compared` and `described`.
+    """
+
+    of_games: ClassVar[bool] = False  # whether it is a model of games of two, not of lists
+
+    log_likelihood_: float | None
+    aic_: float | None
+    solver_: str
+    n_iter_: int
+    converged_: bool
+    stopped_by_: str
+    objective_values_: list[float]
+    gradient_norm_: float | None
+    seconds_: float
+
+    @property
+    def ties_connect(self) -> bool:
+        """Whether a tie says that two items are about equal."""
+        return False
+
+    @property
+    def decided_by(self) -> str | None:
+        """What decides on worths where the data leave them open; None: nothing does."""
+        return None
+
+    def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
+        """The lists or games that were fitted, and which items they compare.
+
+        Parameters
+        ----------
+        data
+            what was fitted, for a model that was loaded: it is saved without
+        """
+        raise NotImplementedError
+
+    def described(self) -> dict[str, str]:
+        """The settings that matter to a reader, in words."""
+        raise NotImplementedError
+
+    def bootstrap(
+        self,
+        replicates: int = 200,
+        *,
+        random_state: int | None = 0,
+        watch: Watch | None = None,
+    ) -> Bootstrap:
+        """Fit again to lists, or games, drawn with replacement from those of the last fit.
+
+        Parameters
+        ----------
+        replicates
+            how many fits
+        random_state
+            a seed of what is drawn
+        watch
+            called after every fit
+        """
+        check_is_fitted(self, "log_worths_")
+        check_count("replicates", replicates, least=2)
+        counts = self._counts("bootstrap")
+        random = np.random.default_rng(seed_from(random_state))
+        found = []
+        for number in range(1, replicates + 1):
+            drawn = drawn_counts(counts, random)
+            scores = self._refit(drawn, int(random.integers(2**31)))
+            if scores is not None:
+                found.append(scores - scores.mean())
+            if watch is not None:
+                watch(Progress(number, replicates, "replicate"))
+        absent = replicates - len(found)
+        if len(found) < 2:
+            raise ValueError(
+                f"{absent} of {replicates} replicates have no finite estimate: there are too few "
+                f"{'games' if self.of_games else 'lists'} for a bootstrap without a prior"
+            )
+        return Bootstrap(self.items_, self.log_worths_, np.array(found), absent)
+
+    def _counts(self, what: str) -> FloatArray:
+        """[lists] how often each was seen; refuses `what` of a model that was loaded."""
+        raise NotImplementedError
+
+    def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
+        """[items] log-worths by the same lists seen otherwise often; None: no finite estimate."""
+        raise NotImplementedError
+
     def report(
         self,
         path: str | PathLike[str],
@@ -125,7 +516,7 @@ class Shown(Learned):
     ) -> Path:
         """Write all there is to say as one HTML page, as `tierrank aggregate --out` does.
 
-        There is none of games between teams, nor of items by their features.
+        There is none of games between teams.
 
         Parameters
         ----------
@@ -147,223 +538,28 @@ class Shown(Learned):
         page = page_of(self, title=title, level=level, top_k=top_k, data=data)  # type: ignore[arg-type]
         return write_page(page, fspath(path))
 
-    def _repr_html_(self) -> str:
-        """The table, as notebooks show it; before the fit, what scikit-learn shows."""
-        if not hasattr(self, "log_worths_"):
-            from sklearn.utils import estimator_html_repr
-
-            return str(estimator_html_repr(self))
-        return worth_table(self, 0.95, SHOWN_IN_HTML).to_html(self._parameters(0.95))
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """The same for notebooks that would take scikit-learn's diagram."""
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def _order(self) -> Any:
-        return np.argsort(-self.log_worths_, kind="stable")
-
-    def _parameters(self, level: float) -> list[tuple[str, float, float, float, float]]:
-        """What was estimated beside worths: name, estimate, standard error, ends of interval."""
-        return []
-
-    def _errors_of(self, codes: IntArray) -> FloatArray:
-        """[codes] standard errors; NaN where the fit has none."""
-        raise NotImplementedError
-
-    def _note(self) -> str:
-        """What was fitted, in words."""
-        raise NotImplementedError
+    def _went(self, end: Minimum, solver: str) -> None:
+        """Note how a minimisation went."""
+        self.solver_, self.stopped_by_ = solver, end.stopped_by
+        self.n_iter_, self.converged_ = end.iterations, end.converged
+        self.objective_values_, self.gradient_norm_ = end.values, end.gradient_norm
 
 
-class WorthResults(Shown):
-    """Results of fitted worths; whoever fits them also gives `covariance`.
+def log_odds_interval(
+    log_p: FloatArray, miss: FloatArray, variance: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of intervals of probabilities, normal on the scale of log-odds.
 
-    All but `log_worths_`, `worths_` and the probabilities needs standard errors, and so an
-    objective that has them.
+    Parameters
+    ----------
+    log_p, miss
+        logs of the probabilities, and 1 less these
+    variance
+        of `log_p`: log-odds = log p − log(1 − p), ∂/∂log p = 1/(1 − p)
+    level
+        how often such an interval holds the true value
     """
-
-    _numbers_of: dict[Any, int] | None = None
-
-    def covariance(
-        self, items: Sequence[Any] | None = None, kind: Kind | None = None
-    ) -> FloatArray:
-        """[items, items] covariance of the centred log-worths, of all or some items."""
-        raise NotImplementedError
-
-    @property
-    def standard_errors_(self) -> FloatArray:
-        """[items] standard errors of the centred log-worths: of an item against the average."""
-        return np.asarray(np.sqrt(np.diag(self.covariance())))
-
-    def ranking(self) -> list[Any]:
-        """The items, best first."""
-        return [self.items_[number] for number in self._order()]
-
-    def intervals(self, level: float = 0.95, scale: str = "log-worth") -> Estimates:
-        """[items] log-worths, or worths, with Wald intervals.
-
-        Those of worths are computed for their logs, so that they stay positive.
-
-        Parameters
-        ----------
-        level
-            how often such an interval holds the true value
-        scale
-            "log-worth" or "worth"
-        """
-        errors = reach(level)
-        matrix = self.covariance()
-        if scale == "log-worth":
-            margin = errors * np.sqrt(np.diag(matrix))
-            return Estimates(self.log_worths_, self.log_worths_ - margin, self.log_worths_ + margin)
-        if scale != "worth":
-            raise ValueError(f'scale is "log-worth" or "worth", not {scale!r}')
-        worths = self.worths_
-        # log worth_i = w_i − lse(w), whose gradient is e_i − worths
-        along = matrix @ worths
-        variance = np.diag(matrix) - 2 * along + worths @ along
-        factor = np.exp(errors * np.sqrt(np.maximum(variance, 0)))
-        return Estimates(worths, worths / factor, worths * factor)
-
-    def quasi_variances(self) -> QuasiVariances:
-        """[items] numbers q with var(w_i − w_j) ≈ q_i + q_j (Firth and de Menezes, 2004)."""
-        return quasi_variances(self.covariance())
-
-    def predict_proba(
-        self, above: Any, below: Any, *, level: float | None = None
-    ) -> float | tuple[float, float, float]:
-        """Exact probability that an item, or a whole set, is above another.
-
-        Parameters
-        ----------
-        above, below
-            an item's name, or several names in a list, tuple or set: every one of `above` is to
-            precede every one of `below`. What else takes part does not matter.
-        level
-            with it, also the ends of an interval of this level (by the normal approximation on
-            the scale of log-odds)
-
-        Examples
-        --------
-        >>> import tierrank as tr
-        >>> fitted = tr.RankAggregator().fit([["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]])
-        >>> round(fitted.predict_proba("a", ["b", "c"]), 3)
-        0.532
-        """
-        codes = [self._codes(above), self._codes(below)]
-        leaf = torch.from_numpy(self.log_worths_).requires_grad_()
-        log_p = log_prob_above(leaf, *codes)
-        p = float(log_p.detach().exp())
-        if level is None:
-            return p
-        involved = np.concatenate(codes)
-        (slope,) = torch.autograd.grad(log_p, leaf)
-        at = slope.numpy()[involved]
-        matrix = self.covariance([self.items_[code] for code in involved])
-        # log-odds = log p − log(1 − p), ∂/∂log p = 1/(1 − p)
-        miss = max(-np.expm1(float(log_p.detach())), np.finfo(float).tiny)
-        error = float(np.sqrt(max(at @ matrix @ at, 0))) / miss
-        odds = float(log_p.detach()) - np.log(miss)
-        low, high = (expit(odds + way * reach(level) * error) for way in (-1, 1))
-        return p, float(low), float(high)
-
-    def pairwise_proba(self, items: Sequence[Any] | None = None) -> FloatArray:
-        """[items, items] exact probability that the item of the row is above the column's."""
-        codes = None if items is None else self._codes(items)
-        return rank_probabilities.pairwise_probabilities(self.log_worths_, codes)
-
-    def log_prob(self, rankings: Any) -> FloatArray:
-        """[lists] exact log-probabilities of rankings of these items, seen or not.
-
-        Parameters
-        ----------
-        rankings
-            as `Tiers.from_rankings` takes them, of these items; or `tierrank.data.Rankings` or a
-            `Tiers` of this very catalogue
-        """
-        if not isinstance(rankings, Tiers | Rankings | Games):
-            rankings = Tiers.from_rankings(rankings, items=self.items_)
-        tiers, _ = weighted_lists(rankings)
-        theirs = tiers.names or tuple(range(tiers.n_items or 0))
-        if theirs != self.items_:
-            raise ValueError(
-                f"the lists are of another catalogue: {len(theirs):,} items, not the "
-                f"{len(self.items_):,} fitted ones, or in another order. Give plain rankings, as "
-                "tiers.to_rankings() does, or build them with items=fitted.items_"
-            )
-        return np.asarray(log_prob(self.log_worths_, tiers))
-
-    def expected_ranks(
-        self, level: float = 0.95, *, draws: int = 1000, random_state: int = 0
-    ) -> Estimates:
-        """[items] expected places in a full ranking of all, from 1.
-
-        Intervals are percentiles over worths drawn from the estimate's normal approximation.
-        """
-        return self._with_draws(rank_probabilities.expected_ranks, level, draws, random_state)
-
-    def top_k_proba(
-        self, k: int, level: float | None = None, *, draws: int = 1000, random_state: int = 0
-    ) -> FloatArray | Estimates:
-        """[items] exact probabilities to be among the first k of a full ranking of all.
-
-        With `level`, also intervals, as in `expected_ranks`.
-        """
-        check_count("k", k)
-        function = partial(rank_probabilities.top_k_probabilities, k=min(k, len(self.items_)))
-        if level is None:
-            return function(self.log_worths_)
-        return self._with_draws(function, level, draws, random_state)
-
-    def rank_intervals(
-        self, level: float = 0.95, *, draws: int = 1000, random_state: int = 0
-    ) -> IntArray:
-        """[items, 2] ranks an item may truly have, from 1, by its differences with all others."""
-        return rank_intervals.rank_intervals(
-            self.log_worths_, self.covariance(), level=level, draws=draws, seed=random_state
-        )
-
-    def tiers(self) -> TierCut:
-        """Cut the ranking into tiers of items that the data do not tell apart; see `TierCut`."""
-        from tierrank.aggregation.tier_cuts import cut_into_tiers
-
-        return cut_into_tiers(self.log_worths_, self.covariance())
-
-    def summary(self, level: float = 0.95, top: int | None = None) -> WorthTable:
-        """The ranking as a table to print: worths, standard errors, intervals.
-
-        Parameters
-        ----------
-        level
-            of the intervals
-        top
-            how many items to show; None for all
-        """
-        return worth_table(self, level, top)
-
-    def _with_draws(self, function: Any, level: float, draws: int, seed: int) -> Estimates:
-        reach(level)  # refuses a wrong one
-        low, high = rank_intervals.simulated_intervals(
-            function, self.log_worths_, self.covariance(), level=level, draws=draws, seed=seed
-        )
-        return Estimates(function(self.log_worths_), low, high)
-
-    def _codes(self, names: Any) -> Any:
-        """Numbers of items from a name, or from several."""
-        numbers = self._numbers()
-        if not isinstance(names, list | set | frozenset | np.ndarray) and (
-            not isinstance(names, tuple) or names in numbers
-        ):
-            names = [names]
-        codes = []
-        for name in names:
-            name = name.item() if isinstance(name, np.generic) else name
-            if not isinstance(name, Hashable) or name not in numbers:
-                raise ValueError(f"there is no item {name!r} among the {len(numbers)} fitted ones")
-            codes.append(numbers[name])
-        return np.array(codes, dtype=np.int64)
-
-    def _numbers(self) -> dict[Any, int]:
-        if self._numbers_of is None:
-            self._numbers_of = dict(zip(self.items_, range(len(self.items_)), strict=True))
-        return self._numbers_of
+    miss = np.maximum(miss, np.finfo(float).tiny)
+    margin = reach(level) * np.sqrt(np.maximum(variance, 0)) / miss
+    odds = log_p - np.log(miss)
+    return expit(odds - margin), expit(odds + margin)

@@ -17,6 +17,7 @@ from tierrank._types import FloatArray
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.priors import Prior
 from tierrank.aggregation.terms import ListTerm, Smooth, Sum
+from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
 from tierrank.training.optim import Minimum, TwiceDifferentiable, lbfgs, newton
@@ -159,10 +160,10 @@ def choose(solver: str, lists: CountedLists, parts: Sequence[ListTerm]) -> str:
     """The solver to use."""
     smooth = not any(isinstance(part, Smooth) and not part.twice for part in parts)
     if solver == "newton" and not smooth:
-        raise ValueError(
-            "the objective has no second derivatives for Newton's method: use "
-            'solver="lbfgs", or "auto"'
-        )
+        raise ArgumentError(
+            "the objective has no second derivatives for Newton's method: use ",
+            Argument("solver", "lbfgs"), ', or "auto"',
+        )  # fmt: skip
     if solver != "auto":
         return solver
     if lists.entries + lists.n_items > LARGE:
@@ -219,7 +220,7 @@ def minimise_once_differentiable(
     whole: TwiceDifferentiable,
     start: FloatArray,
     max_iter: int,
-    iterated: Callable[[int, float], None],
+    iterated: Callable[[int, float], None] | None = None,
 ) -> Minimum:
     """Minimise by L-BFGS, to where rounding ends it."""
     number = 0
@@ -227,7 +228,8 @@ def minimise_once_differentiable(
     def noted(point: FloatArray, value: float) -> bool:
         nonlocal number
         number += 1
-        iterated(number, value)
+        if iterated is not None:
+            iterated(number, value)
         return False
 
     found = lbfgs(whole.value_and_gradient, start, tol=0.0, max_iter=max_iter, iterated=noted)

@@ -1,10 +1,13 @@
-"""A fitted aggregator as JSON and arrays, and back: its estimates, without the lists."""
+"""Fitted aggregators as JSON and arrays, and back: what all of them write, and check when read.
+
+A stranger may have written what is read, so nothing is believed: a `ValueError` says what does not
+hold together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,95 +16,94 @@ from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.priors import GaussianPrior, PseudoItem
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
-
-if TYPE_CHECKING:
-    from tierrank.aggregation.aggregator import RankAggregator
+from tierrank.tiers.arrays import preview
+from tierrank.training.covariance import Kind
 
 MOST_SAVED = 2000  # items whose covariance is saved with them
-
-_NUMBERS = ("log_likelihood_", "aic_", "gradient_norm_", "seconds_", "n_iter_")
-_OTHERS = ("converged_", "stopped_by_", "solver_", "objective_values_")
-
-
-def of_aggregator(fitted: RankAggregator) -> tuple[dict[str, Any], Arrays]:
-    """What `tierrank.save` writes."""
-    names = [name.item() if isinstance(name, np.generic) else name for name in fitted.items_]
-    if not all(type(name) in (str, int) for name in names):
-        raise ValueError("only items whose names are strings or integers can be saved")
-    lists = fitted.lists_
-    info = {
-        "parameters": {name: _plain(value) for name, value in fitted.get_params().items()},
-        "items": names,
-        "fit": {name: getattr(fitted, name) for name in (*_NUMBERS, *_OTHERS)},
-        "lists": {"seen": lists.seen, "total": lists.total, "silent": lists.silent},
-    }
-    arrays = {"log_worths": fitted.log_worths_}
-    if len(names) <= MOST_SAVED:
-        for kind in ("information", "sandwich"):
-            try:
-                arrays[kind] = fitted.covariance(kind=kind)
-            except ValueError:  # this objective has none
-                continue
-    return info, arrays
+KINDS: tuple[Kind, ...] = ("information", "sandwich")
+# how a fit went: numbers, and others
+NUMBERS = ("log_likelihood_", "aic_", "gradient_norm_", "seconds_", "n_iter_")
+FACTS = (*NUMBERS, "converged_", "stopped_by_", "solver_", "objective_values_")
 
 
-def _plain(value: Any) -> Any:
-    """A setting as JSON has it."""
+def plain_name(name: Any) -> str | int:
+    """A name as JSON keeps it."""
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, int | np.integer) and not isinstance(name, bool):
+        return int(name)
+    raise ValueError(
+        f"item {preview(name)} is a {type(name).__name__}: a saved model has names that are "
+        "strings or integers"
+    )
+
+
+def plain_setting(value: Any) -> Any:
+    """A setting as JSON keeps it."""
     if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
+        return {name: plain_setting(part) for name, part in value.items()}
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, GaussianPrior | PseudoItem):
-        return str(value)
+        (size,) = vars(value).values()
+        short, _, digits = str(value).partition(":")
+        return f"{short}:{digits if float(digits) == size else repr(float(size))}"
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [plain_setting(part) for part in value]
     if value is None or isinstance(value, str | int | float):
         return value
     raise ValueError(f"the setting {value!r} cannot be saved: only numbers and words can")
 
 
-def checked_facts(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """What a fit says of itself, by name: words, numbers, or lists of numbers; or nothing."""
-    for name in names:
+def facts_of(fitted: Any) -> dict[str, Any]:
+    """How a fit went."""
+    return {name: getattr(fitted, name) for name in FACTS}
+
+
+def set_facts(fitted: Any, given: Mapping[str, Any]) -> None:
+    """Undo `facts_of`: words, numbers, or lists of numbers; or nothing."""
+    for name in FACTS:
         for value in given[name] if name == "objective_values_" else [given[name]]:
             words = name in ("solver_", "stopped_by_")
             if value is not None and not isinstance(value, str if words else int | float):
                 raise ValueError(f"{name} is {value!r}")
             if not words:
                 float(value or 0)  # no integer beyond all floats
-    return {name: given[name] for name in names}
+    vars(fitted).update({name: given[name] for name in FACTS})
 
 
-def fill(fitted: RankAggregator, info: dict[str, Any], arrays: Arrays) -> None:
-    """Set what `of_aggregator` gave; a `ValueError` where it does not hold together."""
-    fitted._check()
-    names = info["items"]
-    if not isinstance(names, list) or not all(type(name) in (str, int) for name in names):
-        raise ValueError("the items are no list of names")
-    size = len(names)
-    if len(set(names)) < size:
-        raise ValueError("two items have one name")
-    shapes = {"log_worths": (size,), "information": (size, size), "sandwich": (size, size)}
+def counts_of(lists: CountedLists) -> dict[str, Any]:
+    """What is kept of lists: how many there were."""
+    return {"seen": lists.seen, "total": lists.total, "silent": lists.silent}
+
+
+def lists_from(items: tuple[Any, ...], about: Mapping[str, Any]) -> CountedLists:
+    """Undo `counts_of`: no lists, but how many there were."""
+    nothing = torch.zeros(1, dtype=torch.int64)
+    empty = Tiers(
+        items=nothing[:0], tier_offsets=nothing, list_offsets=nothing, n_items=len(items),
+        names=items,
+    )  # fmt: skip
+    return CountedLists(
+        empty, np.zeros(0), int(about["seen"]), float(about["total"]), float(about["silent"])
+    )
+
+
+def names_from(given: Any, what: str, kinds: tuple[type, ...] = (str, int)) -> tuple[Any, ...]:
+    """Names of items or features, no two alike."""
+    if not isinstance(given, list) or not given or not all(type(name) in kinds for name in given):
+        raise ValueError(f"{what}s are strings or integers, at least one")
+    if len(set(given)) < len(given):
+        raise ValueError(f"an {what} is there twice")
+    return tuple(given)
+
+
+def check_arrays(arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse arrays of another name, shape or type, and numbers that are not finite."""
     for name, array in arrays.items():
         if name not in shapes or array.shape != shapes[name] or array.dtype != np.float64:
             raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
         if not np.isfinite(array).all():
             raise ValueError(f"{name} has numbers that are not finite")
-    fitted.items_ = tuple(names)
-    fitted.log_worths_ = arrays.pop("log_worths").copy()
-    fitted._covariances = {kind: matrix.copy() for kind, matrix in arrays.items()}
-    for matrix in fitted._covariances.values():
-        matrix.flags.writeable = False
-    fitted._numbers_of = fitted._connectivity = None
-    for name, value in checked_facts(info["fit"], (*_NUMBERS, *_OTHERS)).items():
-        setattr(fitted, name, value)
-    about = info["lists"]
-    nothing = torch.zeros(1, dtype=torch.int64)
-    empty = Tiers(
-        items=nothing[:0], tier_offsets=nothing, list_offsets=nothing, n_items=size,
-        names=fitted.items_,
-    )  # fmt: skip
-    fitted.lists_ = replace(
-        CountedLists(empty, np.zeros(0), 0, 0.0, 0.0),
-        seen=int(about["seen"]), total=float(about["total"]), silent=float(about["silent"]),
-    )  # fmt: skip
+        if array.ndim == 2 and name != "features" and (np.diag(array) < 0).any():
+            raise ValueError(f"{name} has variances that are negative")

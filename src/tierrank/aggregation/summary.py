@@ -1,22 +1,32 @@
-"""The ranking as a table to print."""
+"""The ranking as a table, printed or as HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tierrank._types import FloatArray, IntArray
-from tierrank.training.covariance import MOST_DENSE, reach
+from tierrank.training.covariance import MOST_DENSE, CoefficientTable, reach
 from tierrank.training.settings import check_count
 
 if TYPE_CHECKING:
-    from tierrank.aggregation.results import Shown
+    from tierrank.aggregation.results import Worths
 
 SHOWN_OF_MANY = 20  # items of a table that would otherwise have more than MOST_DENSE rows
+
+
+class Parameter(NamedTuple):
+    """A parameter beside the worths, such as that of ties, with its interval."""
+
+    name: str
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,12 @@ class WorthTable:
         how often such an interval holds the true value
     note
         what was fitted, in a few lines
+    parameters
+        what was estimated beside worths: of ties (on the log scale), of the first side, of features
+    coefficients
+        those of features with z and p-values; None: there are none
+    of_games
+        whether the fit was one to games: parameters are printed below the items, and no ranks
     """
 
     items: tuple[Any, ...]
@@ -48,23 +64,23 @@ class WorthTable:
     upper: FloatArray
     level: float
     note: str
+    parameters: tuple[Parameter, ...] = ()
+    coefficients: CoefficientTable | None = None
+    of_games: bool = False
 
-    def to_html(
-        self, parameters: Sequence[tuple[str, float, float, float, float]] = ()
-    ) -> str:  # fmt: skip
+    def to_html(self) -> str:
         """The table as HTML, and one of what was estimated beside worths; names are only text."""
         ends = f"{100 * self.level:g}% interval"
-        numbers = zip(self.log_worths, self.standard_errors, self.lower, self.upper, strict=True)
         rows = [
             [f"{rank}", f"<bdi>{escape(str(name))}</bdi>", *_estimate(*row), f"{worth:.4g}"]
-            for rank, name, row, worth in zip(
-                self.ranks.tolist(), self.items, numbers, self.worths.tolist(), strict=True
-            )
+            for rank, name, row, worth in self._rows()
         ]
         note = escape(self.note).replace("\n", "<br>")
         found = _html_table(["rank", "item", "log-worth", "std err", ends, "worth"], rows, note)
-        if parameters:
-            more = [[f"<bdi>{escape(name)}</bdi>", *_estimate(*row)] for name, *row in parameters]
+        if self.parameters:
+            more = [
+                [f"<bdi>{escape(name)}</bdi>", *_estimate(*row)] for name, *row in self.parameters
+            ]
             found += _html_table(["parameter", "estimate", "std err", ends], more)
         # a notebook would set names in TeX where they hold dollars
         return f'<div class="tex2jax_ignore mathjax_ignore">{found}</div>'
@@ -73,23 +89,40 @@ class WorthTable:
         tails = (1 - self.level) / 2
         heads = ["rank", "item", "log-worth", "std err", f"[{tails:.4g}", f"{1 - tails:.4g}]",
                  "worth"]  # fmt: skip
-        columns = (self.log_worths, self.standard_errors, self.lower, self.upper)
-        rows = [
-            [f"{rank}", str(name), *(f"{column[row]:.4f}" for column in columns),
-             f"{self.worths[row]:.4g}"]
-            for row, (rank, name) in enumerate(zip(self.ranks.tolist(), self.items, strict=True))
-        ]  # fmt: skip
-        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if place == 1 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in [heads, *rows]
+        form = ".4f" if self.of_games else ".4g"
+        cells = [
+            [f"{rank}", str(name), *(f"{value:.4f}" for value in row), f"{worth:{form}}"]
+            for rank, name, row, worth in self._rows()
         ]
+        note, _, shown = self.note.partition("\n")
+        if self.of_games:
+            cells += [["", name, *(f"{value:.4f}" for value in row), ""]
+                      for name, *row in self.parameters]  # fmt: skip
+            heads, cells = heads[1:], [row[1:] for row in cells]
+        lines = text_table([heads, *cells], left=0 if self.of_games else 1)
+        if self.coefficients is not None:
+            return "\n".join([note, str(self.coefficients), shown or "items", *lines])
         return "\n".join([self.note, *lines])
 
     __repr__ = __str__
+
+    def _rows(self) -> Sequence[tuple[int, Any, tuple[float, float, float, float], float]]:
+        numbers = zip(self.log_worths, self.standard_errors, self.lower, self.upper, strict=True)
+        return list(
+            zip(self.ranks.tolist(), self.items, numbers, self.worths.tolist(), strict=True)
+        )
+
+
+def text_table(rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Lines of cells in columns, all flush right but one."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place == left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _estimate(value: float, error: float, low: float, high: float) -> list[str]:
@@ -108,7 +141,7 @@ def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: st
     return f"<table>{title}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>\n"
 
 
-def worth_table(fitted: Shown, level: float, top: int | None) -> WorthTable:
+def worth_table(fitted: Worths, level: float, top: int | None) -> WorthTable:
     """The table of a fit; standard errors only of the items that are shown, if they are many."""
     reached = reach(level)
     if top is not None:
@@ -117,13 +150,12 @@ def worth_table(fitted: Shown, level: float, top: int | None) -> WorthTable:
     if top is None and size > MOST_DENSE:
         top = SHOWN_OF_MANY
     order = fitted._order()[:top]
-    names = tuple(fitted.items_[number] for number in order)
     errors = fitted._errors_of(order)
     estimate = fitted.log_worths_[order]
     margin = reached * errors
     shown = "" if len(order) == size else f"\nthe first {len(order)} of {size:,} items"
     return WorthTable(
-        names,
+        tuple(fitted.items_[number] for number in order),
         np.arange(1, len(order) + 1),
         estimate,
         fitted.worths_[order],
@@ -132,4 +164,7 @@ def worth_table(fitted: Shown, level: float, top: int | None) -> WorthTable:
         estimate + margin,
         level,
         fitted._note() + shown,
+        tuple(fitted.parameters(level)),
+        fitted._coefficients(level),
+        getattr(fitted, "of_games", False),
     )

@@ -207,7 +207,6 @@ class Model:
 
     def _of_games(self, kind: Any) -> PairedTies:
         from tierrank.aggregation.paired import PairedTies
-        from tierrank.aggregation.paired.checks import check_options
 
         ties: Any = self.ties
         uncertainty: Any = self.uncertainty
@@ -215,7 +214,7 @@ class Model:
         found = PairedTies(
             kind, ties=ties, home=self.home, prior=self._prior(), uncertainty=uncertainty, **most
         )
-        check_options(found)
+        found._check()
         return found
 
     def _of_lists(self, model: str, seed: int) -> RankAggregator | FeatureAggregator:

@@ -95,7 +95,7 @@ def page_of(
     """
     lists, found = _compared(fitted, data)
     sure = _uncertainty(fitted, level=level, tiers=tiers, shown=shown, seed=seed)
-    parameters = tuple(Parameter(*each) for each in fitted._parameters(level))
+    parameters = tuple(Parameter(*each) for each in fitted.parameters(level))
     own = dict(settings or {})
     for each in parameters:
         form = ".4f" if 1e-3 <= abs(each.estimate) < 1e4 or not each.estimate else ".4g"

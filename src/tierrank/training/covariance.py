@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 import numpy as np
 from scipy import linalg, special
 
-from tierrank._types import FloatArray
+from tierrank._types import FloatArray, IntArray
 from tierrank.training.optim import MOST_DENSE as MOST_DENSE
 from tierrank.training.optim import Hessian, conjugate_gradients
 
@@ -104,7 +104,7 @@ def covariance(
     return centre(found)
 
 
-def columns(hessian: Hessian, items: FloatArray, size: int, *, centred: bool) -> FloatArray:
+def columns(hessian: Hessian, items: IntArray, size: int, *, centred: bool) -> FloatArray:
     """[chosen, items] rows of the information's covariance, without the matrix as a whole."""
     rows = np.empty((len(items), size))
     for row, item in zip(rows, items, strict=True):

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tierrank._types import BoolArray, FloatArray, IntArray
+from tierrank._types import IntArray
 from tierrank.data.rankings.container import Rankings, left_over, short
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing, read_catalogue
 
+FloatArray = npt.NDArray[np.float64]
 OutcomeArray = npt.NDArray[np.int8]
 
 FIRST, TIE, SECOND = 1, 0, -1
@@ -60,7 +61,7 @@ class Games:
     second: IntArray
     outcome: OutcomeArray
     weights: FloatArray
-    neutral: BoolArray | None = None
+    neutral: npt.NDArray[np.bool_] | None = None
     read_as: str = ""
 
     def __post_init__(self) -> None:
@@ -250,7 +251,7 @@ def _integers(values: Any, what: str, rows: int, low: int, high: int) -> IntArra
     return found.astype(np.int64)
 
 
-def _booleans(values: Any, rows: int) -> BoolArray:
+def _booleans(values: Any, rows: int) -> npt.NDArray[np.bool_]:
     found = np.array(values)
     if found.dtype != np.bool_ or found.shape != (rows,):
         raise ValueError(

@@ -7,13 +7,15 @@ is found for the others is against it: no two sizes are added, however far apart
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.paired_likelihood import PairedLoss
+from tierrank.errors import Argument, ArgumentError
+from tierrank.training.optim import Minimum, StoppedBy
 
 TRUSTED = 1e-6  # twice the improvement that is left, where values are too coarse to compare
 LARGEST_DAMPING = 1e12
@@ -26,17 +28,14 @@ LITTLE = 1e-10  # curvature of a prior relative to the games: too little to be t
 FLAT = 1e-9  # curvature relative to the games: directions of which to blame for having none
 
 
-@dataclass(frozen=True)
-class Solution:
-    """Where Newton's method ended: at a minimum, on its way to infinity, or before either."""
-
-    point: FloatArray
-    n_iter: int
-    converged: bool
-    endless: bool = False
-
-
-def minimise(loss: PairedLoss, start: FloatArray, *, tol: float, max_iter: int) -> Solution:
+def minimise(
+    loss: PairedLoss,
+    start: FloatArray,
+    *,
+    tol: float,
+    max_iter: int,
+    iterated: Callable[[int, float], None] | None = None,
+) -> Minimum:
     """Go to a minimum of the loss.
 
     Every step solves (H + λ D) step = −gradient, D the diagonal that `loss.scale` gives. λ is 0
@@ -58,11 +57,18 @@ def minimise(loss: PairedLoss, start: FloatArray, *, tol: float, max_iter: int) 
         sum over
     max_iter
         most steps
+    iterated
+        called after every step with its number and the value
     """
     scale = loss.scale()
     lowest = np.where(scale > 0, scale, 1.0)
     point, value = start.copy(), loss.value(start)
-    damping, steps, promised_before = 0.0, 0, np.inf
+    values = [value]
+    damping, promised_before = 0.0, np.inf
+
+    def ended(stopped_by: StoppedBy) -> Minimum:
+        return Minimum(point, values, stopped_by, float(np.abs(gradient).max(initial=0)))
+
     while True:
         gradient, hessian = loss.gradient(point), loss.hessian(point)
         settled, far = bool((np.abs(gradient) <= tol * lowest).all()), True
@@ -72,16 +78,16 @@ def minimise(loss: PairedLoss, start: FloatArray, *, tol: float, max_iter: int) 
             step = _solve(hessian, -gradient, _free(loss, hessian))
         if settled:
             if step is None:  # no curvature is left
-                return Solution(point, steps, False, endless=True)
+                return ended("no minimum")
             size, promised = float(np.abs(step).max()), -float(gradient @ step)
             least = max(STALLED * min(loss.weight, 1.0), ROUNDING * abs(value))
             stalled = promised <= least and promised > promised_before / 4
             far = size > FAR
             if size <= LAST or stalled:
-                return Solution(point, steps, not far, endless=far)
+                return ended("no minimum" if far else "tolerance" if size <= LAST else "rounding")
             promised_before = promised
-        if steps == max_iter:
-            return Solution(point, steps, False)
+        if len(values) > max_iter:
+            return ended("max_iter")
         while True:
             if step is not None:
                 moved = point + step
@@ -90,16 +96,18 @@ def minimise(loss: PairedLoss, start: FloatArray, *, tol: float, max_iter: int) 
                 if near or there <= value + 1e-4 * (gradient @ step):
                     break
             if damping > LARGEST_DAMPING:  # no step improves: only rounding is left
-                return Solution(point, steps, settled and not far, endless=settled and far)
+                return ended("no step" if not settled else "no minimum" if far else "rounding")
             damping = max(10 * damping, 1e-3)
             step = _solve(hessian + np.diag(damping * lowest), -gradient, np.arange(loss.size))
         point, value = moved, there
         damping = 0.0 if damping <= 1e-3 else damping / 10
-        steps += 1
+        values.append(value)
+        if iterated is not None:
+            iterated(len(values) - 1, value)
 
 
 def covariance(
-    loss: PairedLoss, end: Solution, *, sandwich: bool, names: list[str]
+    loss: PairedLoss, end: Minimum, *, sandwich: bool, names: list[str]
 ) -> FloatArray:  # fmt: skip
     """[parameters, parameters] covariance, of the log-worths minus their mean.
 
@@ -110,13 +118,13 @@ def covariance(
         how the estimates vary between them
     """
     if sandwich and loss.weight <= loss.size:
-        raise ValueError(
+        raise ArgumentError(
             f"{loss.weight:g} games are too few to see how {loss.size} estimates vary between "
-            'games: uncertainty="sandwich" needs more games than parameters'
-        )
+            "games: ", Argument("uncertainty", "sandwich"), " needs more games than parameters",
+        )  # fmt: skip
     hessian = loss.hessian(end.point)
     free = np.ix_(*(2 * [_free(loss, hessian)]))
-    factored = None if end.endless else _factor(hessian[free])
+    factored = None if end.stopped_by == "no minimum" else _factor(hessian[free])
     if factored is None or (np.diag(factored[0]) ** 2 <= VANISHED).any():
         raise _undetermined(names, _flat(loss, hessian), loss.prior is not None)
     lower, root = factored
@@ -193,13 +201,16 @@ def _flat(loss: PairedLoss, hessian: FloatArray) -> IntArray:
     return np.flatnonzero(sizes.max(axis=1) > 0.01)
 
 
-def _undetermined(names: list[str], which: IntArray, prior: bool) -> ValueError:
+def _undetermined(names: list[str], which: IntArray, prior: bool) -> ArgumentError:
     found = [names[number] for number in which] or names
     more = f" and {len(found) - 10} more" if len(found) > 10 else ""
-    cure = "Leave them out." if prior else 'Give a prior (prior="gaussian"), or leave them out.'
-    return ValueError(
+    cure: list[object] = ["Leave them out."]
+    if not prior:
+        cure = ["Give a prior (", Argument("prior", "gaussian"), "), or leave them out."]
+    return ArgumentError(
         f"the games do not determine {', '.join(found[:10])}{more}: there is no finite best value, "
         "or several go together and only their sum shows. That is so for players who are always in "
         "one team, whose team does no better for them, or for a home advantage where the home "
-        f"sides always win; and it looks so where weights are more than 12 digits apart. {cure}"
+        "sides always win; and it looks so where weights are more than 12 digits apart. ",
+        *cure,
     )

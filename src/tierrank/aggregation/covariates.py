@@ -1,0 +1,710 @@
+"""FeatureAggregator: worths as a linear or neural function of item features."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, Self, overload
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from tierrank._types import FloatArray, IntArray
+from tierrank.aggregation import neural_worths as neural
+from tierrank.aggregation import solvers, state
+from tierrank.aggregation.aggregator import FittedLists
+from tierrank.aggregation.item_features import ItemFeatures, read_features
+from tierrank.aggregation.likelihood import objective_of, prepared, terms_of
+from tierrank.aggregation.linear_worths import (
+    FeatureTerm,
+    Unidentified,
+    check_features,
+    check_maximum,
+    inverse,
+    minimise,
+    summed_squares,
+)
+from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
+from tierrank.aggregation.results import NotConverged, Worths
+from tierrank.aggregation.summary import Parameter
+from tierrank.aggregation.terms import Sum
+from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.games import Games
+from tierrank.data.rankings.reading import of_frame
+from tierrank.errors import Argument, ArgumentError
+from tierrank.losses import find
+from tierrank.names import check_uncertainty
+from tierrank.storage import Arrays
+from tierrank.tiers import Tiers
+from tierrank.training import History, Progress, Watch
+from tierrank.training.covariance import (
+    MOST_DENSE,
+    CoefficientTable,
+    Kind,
+    coefficient_table,
+)
+from tierrank.training.perceptron import check_perceptron, load_weights, perceptron
+from tierrank.training.settings import check_count, check_size, seed_from
+
+MOST_ITERATIONS = {"newton": 100, "lbfgs": 10_000, "adam": 2000}
+WEIGHTS = "network."  # arrays of a saved network begin so
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """[features] what is taken off, and what the rest is divided by."""
+
+    mean: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Scaling:
+        """To mean 0 and variance 1; a feature that is constant is only shifted."""
+        largest = np.abs(values).max(axis=0)
+        unit = _power_of_two(largest)  # squares of 1e200 or 1e-200 are beyond float64
+        scale = unit * (values / unit).std(axis=0)
+        return cls(values.mean(axis=0), np.where(scale > 1e-12 * largest, scale, 1.0))
+
+    @property
+    def unit(self) -> FloatArray:
+        """[features] about `scale`, and nothing is rounded by it. Variances are kept in these."""
+        return _power_of_two(self.scale)
+
+    def applied(self, values: FloatArray) -> FloatArray:
+        """[rows, features] scaled."""
+        return np.asarray((values - self.mean) / self.scale)
+
+
+def _power_of_two(sizes: FloatArray) -> FloatArray:
+    return np.asarray(np.ldexp(1.0, np.frexp(np.where(sizes > 0, sizes, 1.0))[1] - 1))
+
+
+class FeatureWorths(Worths):
+    """Worths w = X · coef, whose covariance is X · covariance of coef · Xᵀ."""
+
+    _spread: FloatArray  # [items, features], with mean 0 over the items, in units of the fit
+
+    def _covariance_of(self, codes: IntArray | None, kind: Kind) -> FloatArray:
+        if codes is None and len(self.items_) > MOST_DENSE:
+            return self._covariance_of_some(codes, kind)
+        rows = self._spread if codes is None else self._spread[codes]
+        found = rows @ self._parameter_covariance(kind) @ rows.T
+        return np.asarray((found + found.T) / 2)
+
+    @property
+    def standard_errors_(self) -> FloatArray:
+        """[items] standard errors of the centred log-worths: of an item against the average."""
+        return self._errors(self._spread)
+
+    def _errors(self, rows: FloatArray) -> FloatArray:
+        variances = ((rows @ self._parameter_covariance(self._kind(None))) * rows).sum(axis=1)
+        return np.asarray(np.sqrt(np.maximum(variances, 0)))
+
+    def _errors_of(self, codes: IntArray) -> FloatArray:
+        try:
+            return self._errors(self._spread[codes])
+        except ValueError:
+            return np.full(len(codes), np.nan)
+
+
+class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ignore[misc]
+    """Worths of items as a linear or neural function of their features.
+
+    The log-worth of an item is w = coef · x, or a perceptron of x, for its features x: so there is
+    one for items that no list names, too. What is minimised is the mean loss of the lists plus
+    (l2/2) ‖coef‖². There is no intercept, as the same number added to all log-worths changes
+    nothing.
+
+    Parameters
+    ----------
+    model
+        "linear", or "neural" for a perceptron
+    objective, objective_params
+        as in `RankAggregator`: "pl-partition", the exact likelihood, or any other
+    l2
+        the penalty on coefficients (of a network, on its matrices)
+    standardize
+        whether features are divided by their standard deviations before they are penalised, or
+        enter a network. `coef_` is for the features as they were given, in any case.
+    uncertainty
+        "information" or "sandwich": what standard errors of the linear model rest on
+    hidden, activation
+        of the network: widths of its hidden layers; "silu", "relu", "gelu", "elu" or "tanh"
+    learning_rate
+        of the network, which Adam trains on all lists at once
+    validation_fraction, patience
+        of the network: the part of the lists that is held out, and how many iterations without a
+        lower loss of theirs end the training. 0: no list, and the training goes on to `max_iter`.
+    max_iter
+        most iterations; None: 100 of Newton's method, 10,000 of L-BFGS (which takes objectives
+        with one derivative), 2,000 of Adam
+    item_column
+        the column of a frame of features that names the items. Without one, the index of a pandas
+        frame does.
+    random_state
+        a seed for the network's first weights, for the lists that are held out, and for ties that
+        "listmle" breaks at random
+
+    Attributes
+    ----------
+    feature_names_
+        names of the features: x0, x1, … if they have none
+    coef_
+        [features] of the linear model: what one unit more adds to the log-worth
+    coef_covariance_, coef_standard_errors_
+        [features, features] and [features]
+    items_, log_worths_, worths_, standard_errors_
+        [items] of the items of the fit, as in `RankAggregator`, whose other results are there too
+        (standard errors, and what needs them, of the linear model only)
+    log_likelihood_, aic_
+        of the lists; `aic_` counts the coefficients (with l2, those that are left free)
+    network_, history_
+        of the neural model: the perceptron, and the training curve
+    lists_, solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_
+        as in `RankAggregator`
+
+    Examples
+    --------
+    >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0], "dog": [4.0]}
+    >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+    >>> fitted = FeatureAggregator().fit(races, weight)
+    >>> fitted.coef_
+    array([1.28])
+    >>> fitted.worths_of({"dog": [4.0], "cat": [3.0]}).predict_proba("dog", "cat")
+    0.78
+    """
+
+    _last_learned = "log_worths_"
+
+    feature_names_: tuple[str, ...]
+    coef_: FloatArray
+    network_: nn.Sequential
+    history_: History
+
+    _named: bool  # whether features were given with names
+    _features: FloatArray  # [items, features] as they were given
+    _scaling: Scaling
+    _offset: float
+    _minimum: tuple[FeatureTerm, FloatArray] | None = None  # what was minimised, and where
+
+    def __init__(
+        self,
+        model: Literal["linear", "neural"] = "linear",
+        *,
+        objective: str = "pl-partition",
+        objective_params: dict[str, Any] | None = None,
+        l2: float = 0.0,
+        standardize: bool = True,
+        uncertainty: Kind = "information",
+        hidden: Sequence[int] = (32,),
+        activation: str = "silu",
+        learning_rate: float = 0.01,
+        validation_fraction: float = 0.1,
+        patience: int = 50,
+        max_iter: int | None = None,
+        item_column: str | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.model = model
+        self.objective = objective
+        self.objective_params = objective_params
+        self.l2 = l2
+        self.standardize = standardize
+        self.uncertainty = uncertainty
+        self.hidden = hidden
+        self.activation = activation
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.max_iter = max_iter
+        self.item_column = item_column
+        self.random_state = random_state
+
+    def fit(
+        self,
+        rankings: Any,
+        features: Any,
+        *,
+        weights: Any = None,
+        items: Any = None,
+        rest: Literal["absent", "last"] = "absent",
+        watch: Watch | None = None,
+        **columns: Any,
+    ) -> Self:
+        """Estimate the function from features to log-worths.
+
+        Parameters
+        ----------
+        rankings, weights, items, rest, columns
+            as in `RankAggregator.fit`
+        features
+            a mapping from each item to its vector (or to a mapping from names of features to
+            numbers); a frame of pandas (with the items as its index, or in `item_column`), polars
+            or pyarrow; or an array [items, features], with a row an item of the catalogue
+        watch
+            called after every iteration with a `tierrank.training.Progress`
+
+        Raises
+        ------
+        Unidentified
+            without l2, if the lists do not determine the coefficients of the linear model: it says
+            which features are why
+        """
+        self._check()
+        begun = time.perf_counter()
+        seed = seed_from(self.random_state)
+        rankings = of_frame(rankings, columns, weights)
+        seen = weighted_lists(rankings, weights, items, rest)
+        lists = distinct(*prepared(*seen, self.objective, self.objective_params, seed))
+        if not len(lists.tiers):
+            raise nothing_said()
+        given = read_features(features, self.item_column)
+        counted = isinstance(rankings, Rankings | Tiers | Games) or items is not None
+        if given.items is None and not counted and lists.tiers.names is not None:
+            raise ValueError(
+                "rows of features without names go by the order of the catalogue, which these "
+                "rankings leave open: say which item each row is by items=[…], or give a mapping"
+            )
+        table = given.of(lists.items).checked()
+        names = table.names or tuple(f"x{number}" for number in range(table.values.shape[1]))
+        if self.model == "linear":
+            self._fit_linear(lists, table.values, names, watch)
+        else:
+            self._fit_network(lists, table.values, seed, watch)
+        self.lists_, self.items_, self._numbers_of = lists, lists.items, None
+        self._connectivity = None
+        self._named, self.feature_names_ = table.names is not None, names
+        self._set_worths(table.values)
+        self.seconds_ = time.perf_counter() - begun
+        if self.model == "linear" and not self.converged_:
+            steps = f"the fit did not come to its end in {self.n_iter_} iterations: raise "
+            remedy = Argument("max_iter"), ", or give some ", Argument("l2")
+            warnings.warn(NotConverged(steps, *remedy), stacklevel=2)
+        return self
+
+    def _check(self) -> None:
+        """Refuse settings that are wrong, before anything is read."""
+        if self.model not in ("linear", "neural"):
+            raise ValueError(f'model is "linear" or "neural", not {self.model!r}')
+        objective_of(self.objective, self.objective_params)
+        check_uncertainty(self.uncertainty)
+        check_size("l2", self.l2, zero=True)
+        check_size("learning_rate", self.learning_rate)
+        check_count("patience", self.patience)
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        check_perceptron(self.hidden, self.activation)
+        check_size("validation_fraction", self.validation_fraction, zero=True)
+        if self.validation_fraction >= 1:
+            raise ValueError(
+                f"validation_fraction is below 1, for instance 0.1, not {self.validation_fraction}"
+            )
+
+    def _fit_linear(
+        self,
+        lists: CountedLists,
+        values: FloatArray,
+        names: Sequence[str],
+        watch: Watch | None = None,
+    ) -> None:
+        """By Newton's method, or L-BFGS, on features of mean 0 and variance 1."""
+        name = find(self.objective).name
+        scaling = Scaling.of(values)
+        rows = scaling.applied(values)
+        term, within, solver = self._linear_term(lists, rows, scaling, names)
+        most = self.max_iter or MOST_ITERATIONS[solver]
+        weight = float(lists.counts.sum())
+
+        def iterated(number: int, value: float) -> None:
+            if watch is not None:
+                watch(Progress(number, most, "iteration", value / weight))
+
+        end = minimise(term, solver, most, iterated)
+        with np.errstate(over="ignore"):
+            coef = end.point / scaling.scale
+        if not np.isfinite(coef).all():
+            small = names[int(np.argmin(np.isfinite(coef)))]
+            raise ValueError(
+                f"feature {small} is so small that its coefficient is beyond float64: use another "
+                "unit"
+            )
+        information = term.hessian(end.point).of_lists()
+        if within is not None and find(name).needs_connection:
+            check_maximum(term, end, information, within, names)
+        self.__dict__.pop("network_", None)  # nothing of an earlier fit is to be taken for this
+        self.__dict__.pop("history_", None)
+        self.coef_, self._scaling, self._minimum = coef, scaling, (term, end.point)
+        self._covariances = {}
+        self._went(end, solver)
+        self.log_likelihood_ = self.aic_ = None
+        if find(self.objective).is_likelihood(self.objective_params):
+            self.log_likelihood_ = -term.term.value_and_gradient(rows @ end.point)[0]
+            free = float(len(names))
+            if self.l2:
+                whole = inverse(information + np.diag(term.penalty))
+                free = float(np.trace(whole @ information))
+            self.aic_ = 2 * free - 2 * self.log_likelihood_
+
+    def _linear_term(
+        self, lists: CountedLists, rows: FloatArray, scaling: Scaling, names: Sequence[str]
+    ) -> tuple[FeatureTerm, FloatArray | None, str]:
+        """What is minimised, how features vary within lists (without l2), and the solver."""
+        penalty = np.full(scaling.scale.shape, self.l2 * float(lists.counts.sum()))
+        if self.l2 and not self.standardize:
+            with np.errstate(over="ignore"):
+                penalty = penalty / scaling.scale / scaling.scale
+            if not np.isfinite(penalty).all():
+                small = names[int(np.argmin(scaling.scale))]
+                raise ValueError(
+                    f"feature {small} is so small that its coefficient, which l2 keeps small, has "
+                    "nothing to say: use standardize=True, or another unit"
+                )
+        within = None if self.l2 else check_features(lists, rows, names)
+        parts = terms_of(lists, find(self.objective).name, self.objective_params)
+        # stochastic steps are for data that this model does not need: it has few coefficients
+        solver = solvers.choose("auto", lists, parts)
+        solver = "newton" if solver == "adagrad" else solver
+        return FeatureTerm(Sum(parts), rows, penalty), within, solver
+
+    def _fit_network(
+        self, lists: CountedLists, values: FloatArray, seed: int, watch: Watch | None
+    ) -> None:
+        """By Adam, on a part of the lists; the others say when to stop."""
+        width = values.shape[1]
+        scaling = Scaling(np.zeros(width), np.ones(width))
+        if self.standardize:
+            scaling = Scaling.of(values)
+        rows = scaling.applied(values)
+        network, history, stopped_by, weight = self._trained(lists, rows, seed, watch)
+        self.log_likelihood_ = self.aic_ = None  # weights of a stopped training are not free
+        if find(self.objective).is_likelihood(self.objective_params):
+            whole = Sum(terms_of(lists, find(self.objective).name, self.objective_params))
+            scores = neural.network_scores(network, rows)
+            self.log_likelihood_ = -whole.value_and_gradient(scores)[0]
+        self.__dict__.pop("coef_", None)
+        self.network_, self.history_, self._scaling = network, history, scaling
+        self._covariances, self._minimum = {}, None
+        self.solver_, self.stopped_by_ = "adam", stopped_by
+        self.n_iter_, self.converged_ = len(history.steps), stopped_by == "patience"
+        self.objective_values_ = [weight * (loss or 0.0) for loss in history.loss]
+        self.gradient_norm_ = None
+
+    def _trained(
+        self, lists: CountedLists, rows: FloatArray, seed: int, watch: Watch | None = None
+    ) -> tuple[nn.Sequential, History, str, float]:
+        """A network, its training curve, why that ended, and the weight of the lists it saw."""
+
+        def weighed(counts: FloatArray) -> neural.WeighedTerm:
+            part = lists.with_counts(counts)
+            name = find(self.objective).name
+            return neural.WeighedTerm(
+                Sum(terms_of(part, name, self.objective_params)), float(counts.sum())
+            )
+
+        out, held = np.zeros_like(lists.counts), None
+        if self.validation_fraction:
+            random = np.random.default_rng(seed)
+            out = neural.held_out(lists.counts, self.validation_fraction, random)
+            held = weighed(out)
+        most = self.max_iter or MOST_ITERATIONS["adam"]
+        course = neural.Course(self.learning_rate, self.l2, most, self.patience)
+        network = neural.network_for(rows.shape[1], self.hidden, self.activation, seed)
+        learned = weighed(lists.counts - out)
+        history, stopped_by = neural.train(network, rows, learned, held, course, watch)
+        return network, history, stopped_by, learned.weight
+
+    def _set_worths(self, features: FloatArray) -> None:
+        """Log-worths by what was learned."""
+        self._features = features
+        self._spread = (features - features.mean(axis=0)) / self._scaling.unit
+        self._offset = 0.0
+        self._offset = float(self._scores(features).mean())
+        self.log_worths_ = self._scores(features)
+
+    def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
+        lists, rows = self.lists_.with_counts(counts), self._scaling.applied(self._features)
+        if self.model == "neural":
+            return neural.network_scores(self._trained(lists, rows, seed)[0], rows)
+        try:
+            term, within, solver = self._linear_term(
+                lists, rows, self._scaling, self.feature_names_
+            )
+            end = minimise(term, solver, self.max_iter or MOST_ITERATIONS[solver])
+            if within is not None and find(self.objective).needs_connection:
+                information = term.hessian(end.point).of_lists()
+                check_maximum(term, end, information, within, self.feature_names_)
+        except Unidentified:
+            return None
+        return np.asarray(rows @ end.point)
+
+    # -- what features say --------------------------------------------------------------------
+
+    @overload
+    def predict(self, features: Any) -> FloatArray: ...
+
+    @overload
+    def predict(self, features: Any, *, return_std: bool) -> Any: ...
+
+    def predict(
+        self, features: Any, *, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """[rows] log-worths of items, seen or not, on the scale of `log_worths_`.
+
+        0 is the average item of the fit, so items of the fit get their `log_worths_` again.
+
+        Parameters
+        ----------
+        features
+            as in `fit`. Columns of a frame are found by their names.
+        return_std
+            whether to give [rows] standard errors too, of the linear model
+        """
+        rows = self._read(features).values
+        scores = self._scores(rows)
+        if not return_std:
+            return scores
+        return scores, self._errors((rows - self._scaling.mean) / self._scaling.unit)
+
+    def worths_of(self, features: Any) -> ItemWorths:
+        """Worths of any items by their features, with all that can be asked of worths.
+
+        Parameters
+        ----------
+        features
+            as in `fit`; rows of an array are items 0, 1, …
+        """
+        table = self._read(features)
+        items = tuple(range(len(table.values))) if table.items is None else table.items
+        return ItemWorths(self, items, table.values)
+
+    def _read(self, features: Any) -> ItemFeatures:
+        check_is_fitted(self, "log_worths_")
+        columns = getattr(features, "column_names", getattr(features, "columns", ()))
+        known = self.item_column in list(columns)  # a frame of new items may do without names
+        given = read_features(features, self.item_column if known else None)
+        return given.named(self.feature_names_, by_name=self._named).checked()
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        """[rows] log-worths, 0 for the average item of the fit."""
+        if self.model == "linear":
+            scores = (features - self._scaling.mean) @ self.coef_
+        else:
+            scores = neural.network_scores(self.network_, self._scaling.applied(features))
+        return np.asarray(scores - self._offset)
+
+    # -- uncertainty --------------------------------------------------------------------------
+
+    @property
+    def coef_covariance_(self) -> FloatArray:
+        """[features, features] covariance of the coefficients."""
+        return self.coef_covariance()
+
+    @property
+    def coef_standard_errors_(self) -> FloatArray:
+        """[features] standard errors of the coefficients."""
+        check_is_fitted(self, "log_worths_")
+        matrix = self._parameter_covariance(self._kind(None))
+        return np.asarray(np.sqrt(np.diag(matrix)) / self._scaling.unit)
+
+    def coef_covariance(self, kind: Kind | None = None) -> FloatArray:
+        """[features, features] covariance of the coefficients.
+
+        With I the second derivatives of all that was minimised, and g_l the gradient of one list's
+        loss, it is I⁻¹ ("information") or I⁻¹ (Σ_l count_l g_l g_lᵀ) I⁻¹ ("sandwich").
+
+        Parameters
+        ----------
+        kind
+            "information" or "sandwich"; None as the estimator was told
+        """
+        check_is_fitted(self, "log_worths_")
+        unit = self._parameter_covariance(self._kind(kind))
+        return np.asarray(unit / self._scaling.unit / self._scaling.unit[:, None])
+
+    def _kind(self, kind: Kind | None) -> Kind:
+        if self.model == "neural":
+            raise ValueError(
+                'a network has no standard errors: use model="linear", or fit again to lists that '
+                "are drawn from yours, as bootstrap does"
+            )
+        return super()._kind(kind)
+
+    def _compute_covariance(self, kind: Kind) -> FloatArray:
+        """Of the coefficients, of features in units of `Scaling.unit`."""
+        if self._minimum is None:
+            raise ValueError(f"the saved model has no covariance of kind {kind!r}: fit again")
+        term, coef = self._minimum
+        tiers, width = self.lists_.tiers, len(coef)
+        found = inverse(term.hessian(coef).matrix())
+        if kind == "sandwich":
+            if len(tiers) <= width:
+                raise ArgumentError(
+                    f"{len(tiers)} different lists are too few to see how {width} coefficients "
+                    "vary between lists: ", Argument("uncertainty", "sandwich"),
+                    " needs more lists than features",
+                )  # fmt: skip
+            losses = objective_of(self.objective, self.objective_params)
+            rows = term.features
+            found = found @ summed_squares(
+                losses, tiers, self.lists_.counts, rows @ coef, rows
+            ) @ found  # fmt: skip
+        scale = self._scaling.scale / self._scaling.unit
+        return np.asarray(found / np.outer(scale, scale))
+
+    # -- shown --------------------------------------------------------------------------------
+
+    def _coefficients(self, level: float) -> CoefficientTable | None:
+        """The coefficients of the linear model; NaN for standard errors that it does not have."""
+        if self.model == "neural":
+            return None
+        matrix = np.full((len(self.coef_),) * 2, np.nan)
+        with suppress(ValueError):
+            matrix = self.coef_covariance()
+        names = list(self.feature_names_)
+        return coefficient_table(names, self.coef_, matrix, level, "coefficients")
+
+    def parameters(self, level: float = 0.95) -> list[Parameter]:
+        """The coefficients of the linear model, with intervals."""
+        check_is_fitted(self, "log_worths_")
+        table = self._coefficients(level)
+        if table is None:
+            return []
+        names = [f"coefficient of {name}" for name in table.features]
+        columns = (table.coef, table.standard_errors, table.lower, table.upper)
+        rows = zip(names, *(column.tolist() for column in columns), strict=True)
+        return [Parameter(*row) for row in rows]
+
+    @property
+    def decided_by(self) -> str | None:
+        """What decides on worths where the lists leave them open."""
+        return "features"
+
+    def described(self) -> dict[str, str]:
+        """The settings that matter to a reader, in words."""
+        check_is_fitted(self, "log_worths_")
+        model = f"{self.model} in features, {self._objective_in_words()}"
+        own = {"model": model, "l2": f"{self.l2:g}"}
+        return own | ({"uncertainty": self.uncertainty} if self.model == "linear" else {})
+
+    def _note(self) -> str:
+        kind = f", {self.uncertainty}" if self.model == "linear" else ""
+        penalty = f", l2={self.l2:g}" if self.l2 else ""
+        return (
+            f"FeatureAggregator, {self.model}, {find(self.objective).name}{kind}{penalty}: "
+            f"{len(self.items_):,} items, {self.lists_.total:g} lists{self._fit_in_words()}"
+        )
+
+    # -- saved --------------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """What `tierrank.save` writes: the function and its covariances, without the lists."""
+        check_is_fitted(self, "log_worths_")
+        info: dict[str, Any] = {
+            "parameters": state.plain_setting(self.get_params()),
+            "items": [state.plain_name(name) for name in self.items_],
+            "features": list(self.feature_names_),
+            "named": self._named,
+            "fit": state.facts_of(self),
+            "lists": state.counts_of(self.lists_),
+        }
+        arrays = {
+            "features": self._features, "mean": self._scaling.mean, "scale": self._scaling.scale,
+        }  # fmt: skip
+        if self.model == "neural":
+            info["history"] = self.history_.to_json()
+            weights = self.network_.state_dict()
+            arrays.update({WEIGHTS + name: value.numpy() for name, value in weights.items()})
+            return info, arrays
+        arrays["coef"] = self.coef_
+        for kind in state.KINDS:
+            with suppress(ValueError):  # this fit has none
+                matrix = self.coef_covariance(kind)
+                if np.isfinite(matrix).all() and np.diag(matrix).all():  # else beyond float64
+                    arrays[kind] = matrix
+        return info, arrays
+
+    @classmethod
+    def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
+        """From what `to_state` gave."""
+        fitted = cls(**{**info["parameters"], "hidden": tuple(info["parameters"]["hidden"])})
+        fitted._check()
+        fitted.items_ = state.names_from(info["items"], "item")
+        fitted.feature_names_ = state.names_from(info["features"], "feature", (str,))
+        width = len(fitted.feature_names_)
+        weights = {
+            name.removeprefix(WEIGHTS): tensors.pop(name)
+            for name in list(tensors) if name.startswith(WEIGHTS)
+        }  # fmt: skip
+        shapes = {"features": (len(fitted.items_), width), "mean": (width,), "scale": (width,)}
+        if fitted.model == "linear":
+            shapes |= {"coef": (width,), "information": (width, width), "sandwich": (width, width)}
+        state.check_arrays(tensors, shapes)
+        arrays = {name: array.copy() for name, array in tensors.items()}
+        if not (arrays["scale"] > 0).all():
+            raise ValueError("scale has numbers that are not positive")
+        fitted._scaling = Scaling(arrays["mean"], arrays["scale"])
+        unit = fitted._scaling.unit
+        fitted._covariances = {
+            kind: arrays[kind] * unit * unit[:, None] for kind in state.KINDS if kind in arrays
+        }
+        if fitted.model == "linear":
+            fitted.coef_ = arrays["coef"]
+        else:
+            with torch.device("meta"):
+                network = perceptron(width, fitted.hidden, activation=fitted.activation)
+            load_weights(network, weights)
+            fitted.network_ = network
+            fitted.history_ = History.from_json(info["history"])
+        fitted._named = bool(info["named"])
+        state.set_facts(fitted, info["fit"])
+        fitted.lists_ = state.lists_from(fitted.items_, info["lists"])
+        fitted._set_worths(arrays["features"])
+        return fitted
+
+
+class ItemWorths(FeatureWorths):
+    """Worths of any items by the features that a `FeatureAggregator` was given.
+
+    They are centred: 0 is the average of these items, not of those that the fit saw.
+
+    Attributes
+    ----------
+    items_, log_worths_, worths_, standard_errors_
+        [items] as in `RankAggregator`; and its `ranking`, `intervals`, `predict_proba`,
+        `expected_ranks`, `summary` and so on
+    """
+
+    def __init__(
+        self, fitted: FeatureAggregator, items: tuple[Any, ...], features: FloatArray
+    ) -> None:
+        self._fitted = fitted
+        self.items_ = items
+        scores = fitted._scores(features)
+        self.log_worths_ = scores - scores.mean()
+        self._spread = (features - features.mean(axis=0)) / fitted._scaling.unit
+
+    def coef_covariance(self, kind: Kind | None = None) -> FloatArray:
+        """[features, features] covariance of the coefficients, that of the fit."""
+        return self._fitted.coef_covariance(kind)
+
+    def _kind(self, kind: Kind | None) -> Kind:
+        return self._fitted._kind(kind)
+
+    def _parameter_covariance(self, kind: Kind) -> FloatArray:
+        return self._fitted._parameter_covariance(kind)
+
+    def report(self, *_: Any, **__: Any) -> NoReturn:
+        """There is none of items by their features: lists were fitted, and these are of no list."""
+        raise ValueError(
+            "a report tells of a fit and its lists, and these items are worths by their features: "
+            "use the report of the fitted model, or to_frame and plot of these"
+        )
+
+    def _note(self) -> str:
+        return f"{len(self.items_):,} items by their features; {self._fitted._note()}"

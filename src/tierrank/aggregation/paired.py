@@ -1,0 +1,667 @@
+"""PairedTies: worths from games that may end in a tie."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tierrank._types import FloatArray
+from tierrank.aggregation import paired_solver as solver
+from tierrank.aggregation import state
+from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
+from tierrank.aggregation.games import Fixtures, fixtures_of_table, read_fixtures, side_of
+from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
+from tierrank.aggregation.paired_likelihood import (
+    MODELS,
+    Model,
+    PairedLoss,
+    derivatives,
+    probabilities,
+    starting_t,
+    tie_parameter,
+)
+from tierrank.aggregation.priors import Prior, PseudoItem, prior_from
+from tierrank.aggregation.results import Estimates, FittedWorths, NotConverged, log_odds_interval
+from tierrank.aggregation.summary import Parameter
+from tierrank.data.rankings.reading import of_frame
+from tierrank.errors import Argument, ArgumentError
+from tierrank.names import check_games_ties, check_uncertainty
+from tierrank.storage import Arrays
+from tierrank.tiers.arrays import offsets, preview
+from tierrank.training import Progress, Watch
+from tierrank.training.covariance import Kind, reach
+from tierrank.training.optim import Minimum
+from tierrank.training.settings import check_count, check_size
+
+TITLES = {
+    "davidson": {"tie": "log v (ties)", "home": "first side"},
+    "rao-kupper": {"tie": "log(θ − 1) (ties)", "home": "first side"},
+    "bradley-terry": {"home": "first side"},
+}
+LARGEST_TOL = 1e-8  # so that an estimate that runs away is told from one that arrives
+SAVED = ("log_likelihood", "n_parameters", "n_games")
+
+
+class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
+    """Worths of items from games of two that may end in a tie, by maximum likelihood.
+
+    With d the difference of log-worths, the first side's minus the second's:
+
+    - "davidson": win : tie : loss = e^{d/2} : v : e^{−d/2} (Davidson, 1970)
+    - "rao-kupper": win 1/(1 + θ e^−d), loss 1/(1 + θ e^d), tie what remains (Rao and Kupper, 1967)
+    - "bradley-terry": win 1/(1 + e^−d), and no ties
+
+    A side that is a tuple or a frozenset is a team: its worth is the sum of its players' worths,
+    and it is the players who are estimated.
+
+    Parameters
+    ----------
+    model
+        "davidson", "rao-kupper" or "bradley-terry"
+    ties
+        what "bradley-terry" does with ties: "refuse" them, count each as "half" a win and half a
+        loss, or "drop" them. None for the other models, and "refuse" for this one.
+    home
+        whether the first side of a game has an advantage, added to d
+    prior
+        None; "gaussian" or "gaussian:2", log-worths normal with this standard deviation;
+        "pseudo-item" or "pseudo-item:0.5", everybody won and lost so many games against one more
+        item. Without one, games must lead from every item to every other.
+    tol
+        the fit goes on until every part of the gradient is below this times the games it is a sum
+        over, and the next step would change nothing any more
+    max_iter
+        most steps of Newton's method
+    uncertainty
+        "information", the inverse of the observed information; or "sandwich", which holds with
+        enough games even where the model is wrong
+
+    Attributes
+    ----------
+    items_
+        names of the items (of the players, with teams)
+    log_worths_, standard_errors_
+        [items] with mean 0, and their standard errors
+    worths_
+        [items] that sum to 1
+    tie_parameter_
+        v of "davidson", θ of "rao-kupper"; on the log scale `beta_` = log v and
+        `alpha_` = log(θ − 1), with `tie_standard_error_`
+    home_advantage_, home_standard_error_
+        what is added to d for the first side, if `home`
+    covariance_
+        [items + extras, items + extras] of the centred log-worths, the tie parameter on the log
+        scale, and the home advantage
+    log_likelihood_, aic_, bic_
+        of all games, without the prior. With "half" it is no likelihood of what was observed.
+    n_parameters_, n_games_
+        free parameters (with a prior, those that the games decide) and the weight of all games
+    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_
+        how the fit went, as in `RankAggregator`, whose other results are there too: `intervals`,
+        `expected_ranks`, `top_k_proba`, `rank_intervals`, `tiers`, `quasi_variances`, `bootstrap`.
+        (A full ranking is one by the worths: what Bradley-Terry says of games, step by step.)
+
+    Examples
+    --------
+    >>> games = [("ann", "bob", "first"), ("bob", "cy", "tie"), ("cy", "ann", "first")] * 20
+    >>> games += [("ann", "bob", "tie"), ("ann", "cy", "first"), ("cy", "bob", "second")] * 8
+    >>> fitted = PairedTies().fit(games)
+    >>> fitted.summary()
+    PairedTies, davidson, information: 84 games of 3 items, log-likelihood -90.25, AIC 186.51
+    item          log-worth  std err   [0.025  0.975]   worth
+    ann              0.2946   0.2246  -0.1455  0.7348  0.4270
+    cy               0.1473   0.2224  -0.2885  0.5832  0.3685
+    bob             -0.4420   0.2283  -0.8894  0.0055  0.2044
+    log v (ties)     0.0372   0.2344  -0.4223  0.4966
+    >>> win, tie, loss = fitted.predict_proba("ann", "bob")
+    >>> round(win, 3), round(tie, 3), round(loss, 3)
+    (0.455, 0.327, 0.218)
+    """
+
+    of_games: ClassVar[bool] = True
+
+    log_likelihood_: float
+    n_parameters_: float
+    n_games_: float
+    _extras: dict[str, float]  # "tie" and "home", in the order of `covariance_`
+    _fixtures: Fixtures | None = None  # what was fitted; None in a model that was loaded
+    _prior: Prior | None = None
+
+    def __init__(
+        self,
+        model: Model = "davidson",
+        *,
+        ties: Literal["refuse", "half", "drop"] | None = None,
+        home: bool = False,
+        prior: str | Prior | None = None,
+        tol: float = 1e-11,
+        max_iter: int = 100,
+        uncertainty: Literal["information", "sandwich"] = "information",
+    ) -> None:
+        self.model = model
+        self.ties = ties
+        self.home = home
+        self.prior = prior
+        self.tol = tol
+        self.max_iter = max_iter
+        self.uncertainty = uncertainty
+
+    def fit(
+        self,
+        games: Any,
+        weights: Any = None,
+        *,
+        items: Any = None,
+        neutral: Any = None,
+        watch: Watch | None = None,
+        **columns: Any,
+    ) -> Self:
+        """Fit to games; equal ones are counted once.
+
+        Parameters
+        ----------
+        games
+            `Games`; rows of (first, second, outcome), the outcome "first", "second" or "tie", or
+            1, −1 or 0; `Rankings` or `Tiers` whose lists have two items, a tie in one tier; or a
+            frame of pandas, polars or pyarrow
+        weights
+            [games] how often each was played, 0 or more, on top of the weights that `Games` have
+        items
+            the items (the players, with teams), or N for the integers 0 .. N - 1: results come in
+            this order, and one that is in no game needs a prior. Without it, those that occur, in
+            order of first appearance, or in their own if they are the integers 0 .. N - 1.
+        neutral
+            [games] booleans, with `home`: games whose first side had no advantage, where `Games` do
+            not say it themselves; of a frame, the column
+        watch
+            called after every step with a `tierrank.training.Progress`
+        columns
+            of a frame: what `tierrank.data.read_games` takes, as in
+            ``fit(df, first="white", second="black", winner="won")``. Those that are not named are
+            found by their names, and a warning says what was taken for what.
+        """
+        self._check()
+        if isinstance(neutral, str):
+            columns, neutral = columns | {"neutral": neutral}, None
+        games = of_frame(games, columns, weights)
+        fixtures = read_fixtures(games, weights, neutral, home=self.home, items=items)
+        return self._fit(fixtures, watch)
+
+    def fit_table(self, wins: Any, ties: Any = None, names: Sequence[Any] | None = None) -> Self:
+        """Fit to tables of counts.
+
+        Parameters
+        ----------
+        wins
+            [items, items] how often i beat j
+        ties
+            [items, items], symmetric: how often i and j tied (each tie stands there twice)
+        names
+            [items] of the items; else they are numbers
+        """
+        self._check()
+        if self.home:
+            raise ValueError("tables do not say who was at home: for home=True, use fit with games")
+        return self._fit(fixtures_of_table(wins, ties, names))
+
+    def _fit(self, fixtures: Fixtures, watch: Watch | None = None) -> Self:
+        begun = time.perf_counter()
+        prior = prior_from(self.prior)
+        ties = (self.ties or "refuse") if self.model == "bradley-terry" else None
+        _check_ties(fixtures, self.model, ties, prior)
+        if ties == "drop":
+            fixtures = fixtures.without_ties()
+        fixtures = fixtures.counted()
+        if prior is None and not fixtures.has_teams:
+            found = connectivity(fixtures.to_games().to_rankings().tiers, ties_connect=True)
+            if not found.connected:
+                raise Disconnected(found, "games")
+        loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior)
+
+        def iterated(number: int, value: float) -> None:
+            if watch is not None:
+                watch(Progress(number, self.max_iter, "iteration", value / loss.weight))
+
+        end = solver.minimise(
+            loss, _start(loss), tol=self.tol, max_iter=self.max_iter, iterated=iterated
+        )
+        covariance = solver.covariance(
+            loss, end, sandwich=self.uncertainty == "sandwich", names=self._titles(fixtures)
+        )
+        if not end.converged:
+            steps = f"Newton's method did not come to its end in {end.iterations} steps: raise "
+            warnings.warn(
+                NotConverged(steps, Argument("max_iter"), ", or give a prior"), stacklevel=3
+            )
+        w = end.point[: loss.players]
+        self.items_, self._fixtures, self._prior = fixtures.players, fixtures, prior
+        self._numbers_of = None
+        self.log_worths_ = w - w.mean()
+        self._covariances = {self.uncertainty: covariance}
+        self._extras = {name: float(end.point[at]) for name, at in loss.extras.items()}
+        self.log_likelihood_ = loss.log_likelihood(end.point)
+        self.n_parameters_, self.n_games_ = (
+            solver.effective_parameters(loss, end.point),
+            loss.weight,
+        )
+        self.aic_ = 2 * self.n_parameters_ - 2 * self.log_likelihood_
+        self._went(end, "newton")
+        self.seconds_ = time.perf_counter() - begun
+        return self
+
+    def _check(self) -> None:
+        """Refuse what the constructor was given and cannot be."""
+        if self.model not in MODELS:
+            raise ArgumentError(
+                Argument("model"), f" is one of {', '.join(MODELS)}, not {self.model!r}"
+            )
+        check_games_ties(self.ties)
+        if self.ties is not None and self.model != "bradley-terry":
+            raise ArgumentError(
+                Argument("ties", self.ties), " is for ", Argument("model", "bradley-terry"),
+                f": {self.model} has a parameter for ties",
+            )  # fmt: skip
+        if not isinstance(self.home, bool):
+            raise ArgumentError(Argument("home"), f" is True or False, not {self.home!r}")
+        check_uncertainty(self.uncertainty)
+        prior_from(self.prior)
+        check_count("max_iter", self.max_iter)
+        check_size("tol", self.tol)
+        if self.tol > LARGEST_TOL:
+            raise ValueError(f"tol is at most {LARGEST_TOL:g}, not {self.tol}")
+
+    def _titles(self, fixtures: Fixtures) -> list[str]:
+        """[parameters] names of all that is estimated."""
+        extras = ["tie"] * (self.model != "bradley-terry") + ["home"] * self.home
+        names = [TITLES[self.model][name] for name in extras]
+        return [*(str(player) for player in fixtures.players), *names]
+
+    # -- parameters beside the worths ---------------------------------------------------------
+
+    @property
+    def covariance_(self) -> FloatArray:
+        """[items + extras, items + extras] of centred log-worths, tie parameter and home."""
+        check_is_fitted(self)
+        return self._parameter_covariance(self._kind(None))
+
+    @property
+    def tie_parameter_(self) -> float:
+        """The v of "davidson", the θ of "rao-kupper"."""
+        return tie_parameter(self.model, self._extra("tie"))
+
+    @property
+    def alpha_(self) -> float:
+        """The logarithm of θ − 1 of "rao-kupper"."""
+        return self._extra("tie", only="rao-kupper")
+
+    @property
+    def beta_(self) -> float:
+        """The logarithm of v of "davidson"."""
+        return self._extra("tie", only="davidson")
+
+    @property
+    def tie_standard_error_(self) -> float:
+        """Of `alpha_` or `beta_`."""
+        return self._extra_error("tie")
+
+    @property
+    def home_advantage_(self) -> float:
+        """What is added to d for the first side: the log of a factor on its worth."""
+        return self._extra("home")
+
+    @property
+    def home_standard_error_(self) -> float:
+        """Of `home_advantage_`."""
+        return self._extra_error("home")
+
+    @property
+    def bic_(self) -> float:
+        """log(games) · parameters − 2 · log-likelihood."""
+        return float(np.log(self.n_games_)) * self.n_parameters_ - 2 * self.log_likelihood_
+
+    def parameters(self, level: float = 0.95) -> list[Parameter]:
+        """Those of ties, on the log scale, and of the first side, with intervals."""
+        check_is_fitted(self)
+        found, reached = [], reach(level)
+        for name, value in self._extras.items():
+            margin = reached * self._extra_error(name)
+            found.append(
+                Parameter(TITLES[self.model][name], value, self._extra_error(name),
+                          value - margin, value + margin)
+            )  # fmt: skip
+        return found
+
+    def _extra(self, name: str, only: str | None = None) -> float:
+        check_is_fitted(self)
+        if name not in self._extras or (only is not None and self.model != only):
+            raise AttributeError(f"model={self.model!r}, home={self.home} has no such parameter")
+        return self._extras[name]
+
+    def _extra_error(self, name: str) -> float:
+        self._extra(name)
+        at = len(self.items_) + list(self._extras).index(name)
+        return float(np.sqrt(self.covariance_[at, at]))
+
+    # -- who wins -----------------------------------------------------------------------------
+
+    def predict_proba(
+        self, a: Any, b: Any, *, neutral: bool = False, level: float | None = None
+    ) -> tuple[Any, Any, Any]:
+        """Probabilities that a wins, that they tie, and that b wins.
+
+        Parameters
+        ----------
+        a, b
+            a side, or a list or array of sides; one against many is fine. A tuple or frozenset is
+            a team. With `home`, a is the first side.
+        neutral
+            whether the first side has no advantage
+        level
+            with it, each probability comes as three numbers, with the ends of an interval of this
+            level (by the normal approximation on the scale of log-odds)
+
+        Returns
+        -------
+        three floats, or three arrays [games]; with `level`, three `Estimates` of these
+        """
+        check_is_fitted(self)
+        several = [_is_several(sides) for sides in (a, b)]
+        first, second = (_sides(sides) for sides in (a, b))
+        if all(several) and len(first) != len(second):
+            raise ValueError(f"{len(first)} sides cannot meet {len(second)}: give as many of both")
+        games = len(first) if several[0] else len(second)
+        loss = self._loss_of(first, second, games, neutral=neutral)
+        lead, t = loss.lead(self._point), self._extras.get("tie", 0.0)
+        chances = probabilities(self.model, lead, t)
+
+        def shaped(values: FloatArray) -> Any:
+            return values if any(several) else float(values[0])
+
+        if level is None:
+            win, tie, loses = (shaped(chance) for chance in chances)
+            return win, tie, loses
+        found = []
+        for outcome, chance, (one, two) in (
+            (1, chances[0], chances[1:]),
+            (0, chances[1], chances[::2]),
+            (-1, chances[2], chances[:2]),
+        ):
+            if self.model == "bradley-terry" and outcome == 0:
+                found.append(Estimates(*(shaped(chance) for _ in range(3))))
+                continue
+            log_p, slopes = loss.log_probabilities(self._point, outcome)
+            variance = ((slopes @ self.covariance_) * slopes).sum(axis=1)
+            ends = log_odds_interval(log_p, one + two, variance, level)
+            found.append(Estimates(shaped(chance), *(shaped(end) for end in ends)))
+        win, tie, loses = found
+        return win, tie, loses
+
+    def pairwise_proba(self, items: Sequence[Any] | None = None) -> FloatArray:
+        """[items, items] probability that the row's item wins a game that somebody wins.
+
+        On neutral ground; ½ on the diagonal.
+        """
+        codes = np.arange(len(self.items_)) if items is None else self._codes(items)
+        w = self.log_worths_[codes]
+        lead = np.subtract.outer(w, w)
+        wins, _, losses = probabilities(self.model, lead, self._extras.get("tie", 0.0))
+        return np.asarray(wins / (wins + losses))
+
+    def log_prob(self, games: Any, *, neutral: Any = None) -> FloatArray:
+        """[games] log-probabilities of the outcomes of games of these items, seen or not.
+
+        Parameters
+        ----------
+        games
+            as in `fit`
+        neutral
+            [games] booleans, with `home`: games whose first side had no advantage
+        """
+        check_is_fitted(self)
+        fixtures = read_fixtures(games, None, neutral, home=self.home).over(self.items_)
+        loss = PairedLoss(fixtures, self.model, home=self.home)
+        t = self._extras.get("tie", 0.0)
+        return derivatives(self.model, fixtures.outcome, loss.lead(self._point), t).value
+
+    @property
+    def _point(self) -> FloatArray:
+        """[parameters] the estimate, with centred log-worths."""
+        return np.array([*self.log_worths_, *self._extras.values()])
+
+    def _loss_of(
+        self, first: list[Any], second: list[Any], games: int, *, neutral: bool
+    ) -> PairedLoss:
+        """The likelihood of games between these sides, whatever their outcome."""
+        numbers, teams = self._numbers(), [side_of(name) for name in [*first, *second]]
+        unknown = next((p for team in teams for p in team if p not in numbers), None)
+        if unknown is not None:
+            raise ValueError(f"{preview(unknown)} was in no game that was fitted")
+        sides = np.arange(len(teams))
+        one, two = sides[: len(first)], sides[len(first) :]
+        fixtures = Fixtures(
+            self.items_,
+            np.array([numbers[player] for team in teams for player in team], dtype=np.int64),
+            offsets([len(team) for team in teams]),
+            np.broadcast_to(one, games).astype(np.int64),
+            np.broadcast_to(two, games).astype(np.int64),
+            np.zeros(games, dtype=np.int64),
+            np.full(games, float(self.home and not neutral)),
+            np.ones(games),
+        )
+        return PairedLoss(fixtures, self.model, home=self.home)
+
+    # -- the games again ----------------------------------------------------------------------
+
+    def _counts(self, what: str) -> FloatArray:
+        if self._fixtures is None:
+            raise ValueError(
+                f"there is no {what} here: a model is saved without its games. Fit again"
+            )
+        return self._fixtures.weights
+
+    def _loss(self, fixtures: Fixtures) -> PairedLoss:
+        return PairedLoss(fixtures, self.model, home=self.home, prior=self._prior)
+
+    def _compute_covariance(self, kind: Kind) -> FloatArray:
+        self._counts(f"covariance of kind {kind!r}")
+        assert self._fixtures is not None
+        return solver.covariance(
+            self._loss(self._fixtures), Minimum(self._point), sandwich=kind == "sandwich",
+            names=self._titles(self._fixtures),
+        )  # fmt: skip
+
+    def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
+        assert self._fixtures is not None
+        fixtures = self._fixtures.with_counts(counts)
+        if self._prior is None and not fixtures.has_teams:
+            tiers = fixtures.to_games().to_rankings().tiers
+            if not connectivity(tiers, ties_connect=True).connected:
+                return None
+        loss = self._loss(fixtures)
+        tied = fixtures.outcome == 0
+        if loss.extras.get("tie") is not None and (tied.all() or not tied.any()):
+            return None
+        end = solver.minimise(loss, self._point, tol=self.tol, max_iter=self.max_iter)
+        try:
+            solver.covariance(loss, end, sandwich=False, names=self._titles(fixtures))
+        except ValueError:  # these games leave something open
+            return None
+        return end.point[: loss.players]
+
+    @property
+    def ties_connect(self) -> bool:
+        """Whether a tie says that two items are about equal."""
+        return self.ties != "drop"
+
+    @property
+    def decided_by(self) -> str | None:
+        """What decides on worths where the games leave them open; None: nothing does."""
+        return None if self.prior is None else "prior"
+
+    def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
+        """The games that were fitted, and which items they compare.
+
+        Parameters
+        ----------
+        data
+            what was fitted, for a model that was loaded: it is saved without
+        """
+        check_is_fitted(self)
+        known = self._fixtures
+        if known is not None and known.has_teams:
+            raise ValueError(
+                "a report tells who was compared with whom, and here teams were, not the players "
+                "whose worths these are: use summary, to_frame and plot"
+            )
+        if data is None:
+            if known is None:
+                raise ValueError(
+                    "a loaded model has its worths but not its games: give them as data="
+                )
+            data = known.to_games()
+        games = distinct(*weighted_lists(data), ties_speak=True)
+        return games, connectivity(games.tiers, ties_connect=True)
+
+    def described(self) -> dict[str, str]:
+        """The settings that matter to a reader, in words."""
+        check_is_fitted(self)
+        own = {
+            "model": self.model,
+            "prior": str(prior_from(self.prior) or "none"),
+            "uncertainty": self.uncertainty,
+        }
+        if self.model != "bradley-terry":
+            own["who stands above whom"] = "in games that somebody wins"
+        if self.ties is not None:
+            own["ties"] = self.ties
+        if self.home:
+            own["home"] = "the first side has an advantage"
+        return own
+
+    def _note(self) -> str:
+        return (
+            f"PairedTies, {self.model}, {self.uncertainty}"
+            + (f", ties={self.ties}" if self.ties else "")
+            + (f", prior {prior_from(self.prior)}" if self.prior is not None else "")
+            + f": {self.n_games_:,.10g} games of {len(self.items_)} items, "
+            f"log-likelihood {self.log_likelihood_:.2f}, AIC {self.aic_:.2f}"
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "log_worths_")
+
+    # -- saved --------------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """What `tierrank.save` writes: estimates and their covariance, without the games."""
+        check_is_fitted(self)
+        info = {
+            "params": state.plain_setting(self.get_params(deep=False)),
+            "items": [state.plain_name(name) for name in self.items_],
+            "extras": self._extras,
+            "n_iter": self.n_iter_,
+            "converged": self.converged_,
+            **{name: float(getattr(self, f"{name}_")) for name in SAVED},
+            "fit": state.facts_of(self),
+        }
+        return info, {"log_worths": self.log_worths_, "covariance": self.covariance_}
+
+    @classmethod
+    def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
+        """From what `to_state` gave; raises a ValueError if it does not hold together."""
+        fitted = cls(**info["params"])
+        fitted._check()
+        items = state.names_from(info["items"], "item")
+        expected = ["tie"] * (fitted.model != "bradley-terry") + ["home"] * fitted.home
+        extras = {name: float(info["extras"][name]) for name in expected}
+        if len(info["extras"]) != len(extras):
+            raise ValueError(f"the parameters are {expected}, not {sorted(info['extras'])}")
+        size = len(items) + len(extras)
+        shapes = {"log_worths": (len(items),), "covariance": (size, size)}
+        if tensors.keys() != shapes.keys():
+            raise ValueError(f"there are {sorted(tensors)} in place of {sorted(shapes)}")
+        state.check_arrays(tensors, shapes)
+        numbers = {name: float(info[name]) for name in SAVED}
+        if not np.isfinite([*extras.values(), *numbers.values()]).all():
+            raise ValueError("the results have numbers that are not finite")
+        ended = bool(info["converged"])
+        own = {  # what release 0.1 did not save
+            "solver_": "newton", "stopped_by_": "tolerance" if ended else "max_iter",
+            "objective_values_": [], "gradient_norm_": None, "seconds_": 0.0,
+        } | info.get("fit", {})  # fmt: skip
+        fitted.items_, fitted._extras = items, extras
+        fitted.log_worths_ = tensors["log_worths"].copy()
+        fitted._covariances = {fitted.uncertainty: tensors["covariance"].copy()}
+        fitted.log_likelihood_, fitted.n_parameters_, fitted.n_games_ = numbers.values()
+        own |= {
+            "n_iter_": int(info["n_iter"]), "converged_": ended,
+            "log_likelihood_": fitted.log_likelihood_,
+            "aic_": 2 * fitted.n_parameters_ - 2 * fitted.log_likelihood_,
+        }  # fmt: skip
+        state.set_facts(fitted, own)
+        return fitted
+
+
+def _start(loss: PairedLoss) -> FloatArray:
+    """[parameters] equal worths, and the t that is right for the share of ties then."""
+    start = np.zeros(loss.size)
+    if "tie" in loss.extras:
+        start[loss.extras["tie"]] = starting_t(
+            _share_of_ties(loss.fixtures, loss.model, loss.prior)
+        )
+    return start
+
+
+def _share_of_ties(fixtures: Fixtures, model: Model, prior: Prior | None) -> float:
+    tied, games = fixtures.weights[fixtures.outcome == 0].sum(), fixtures.weights.sum()
+    if isinstance(prior, PseudoItem) and model != "bradley-terry":
+        games += 2 * prior.wins * len(fixtures.players)  # somebody won these
+    return float(tied / games)
+
+
+def _check_ties(fixtures: Fixtures, model: Model, ties: str | None, prior: Prior | None) -> None:
+    """Refuse ties, or the lack of them, that a model has no estimate for."""
+    share = _share_of_ties(fixtures, model, prior)
+    if model == "bradley-terry":
+        if ties == "refuse" and share:
+            tied = fixtures.weights[fixtures.outcome == 0].sum()
+            count = "1 game is a tie" if tied == 1 else f"{tied:g} games are ties"
+            raise ArgumentError(
+                f"{count}, for which bradley-terry has no probability: use ",
+                Argument("model", "davidson"), " or ", Argument("model", "rao-kupper"),
+                ", or say ", Argument("ties", "half"), " (half a win and half a loss each) or ",
+                Argument("ties", "drop"),
+            )  # fmt: skip
+        if ties == "drop" and share == 1:
+            raise ValueError("all games are ties, and without them there are none")
+    elif share == 0:
+        raise ArgumentError(
+            f"no game is a tie, so the tie parameter of {model} has no estimate (it would be where "
+            "ties have probability 0, and the model is Bradley-Terry): use ",
+            Argument("model", "bradley-terry"),
+        )
+    elif share == 1:
+        raise ValueError(
+            f"all games are ties, so the tie parameter of {model} has no estimate: nothing tells "
+            "the items apart"
+        )
+
+
+def _is_several(sides: Any) -> bool:
+    several = isinstance(sides, list | range) or hasattr(sides, "tolist")
+    return several and getattr(sides, "ndim", 1) > 0
+
+
+def _sides(sides: Any) -> list[Any]:
+    """A side, or several, as a list."""
+    if isinstance(sides, set | dict):
+        raise ValueError(f"{preview(sides)} has no order: give a list, or a tuple for a team")
+    if not _is_several(sides):
+        return [sides]
+    return list(sides.tolist() if hasattr(sides, "tolist") else sides)
