@@ -19,8 +19,7 @@ from typing import Any
 
 from command import run
 from extreme_figures import Figures
-from extreme_fits import Fit, Reading, Store
-from extreme_jobs import run_fits
+from extreme_fits import Fit, Reading, Store, run_fits
 from extreme_options import (
     QUICK,
     add_training,
@@ -31,11 +30,11 @@ from extreme_options import (
     source_from,
     training_settings,
 )
-from extreme_plots import methods_plot
 from extreme_report import (
     SEEDS_NOTES,
     Report,
     choice_table,
+    methods_plot,
     notes_for,
     printed_cell,
     printed_for,

@@ -17,8 +17,7 @@ from typing import Any
 
 from command import run
 from extreme_figures import Figures
-from extreme_fits import Done, Fit, Reading, Store
-from extreme_jobs import run_fits
+from extreme_fits import Done, Fit, Reading, Store, run_fits
 from extreme_options import (
     add_training,
     folder_of,
@@ -27,8 +26,16 @@ from extreme_options import (
     source_from,
     training_settings,
 )
-from extreme_plots import Curve, sensitivity_plot
-from extreme_report import PAPER, SEEDS_NOTES, Report, difference_cell, notes_for, value_cell
+from extreme_report import (
+    PAPER,
+    SEEDS_NOTES,
+    Curve,
+    Report,
+    difference_cell,
+    notes_for,
+    sensitivity_plot,
+    value_cell,
+)
 from page import Cell, Table
 
 MEASURE = "P@5"

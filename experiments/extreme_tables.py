@@ -21,8 +21,7 @@ from typing import Any
 from command import run
 from extreme_data import DataSet
 from extreme_figures import Figures
-from extreme_fits import Done, Fit, Reading, Store
-from extreme_jobs import run_fits
+from extreme_fits import Done, Fit, Reading, Store, run_fits
 from extreme_options import (
     add_training,
     folder_of,
@@ -32,7 +31,6 @@ from extreme_options import (
     source_from,
     training_settings,
 )
-from extreme_plots import methods_plot
 from extreme_report import (
     PAPER,
     SEEDS_NOTES,
@@ -40,6 +38,7 @@ from extreme_report import (
     choice_table,
     difference_table,
     measure_table,
+    methods_plot,
     notes_for,
     printed_for,
 )

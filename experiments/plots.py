@@ -29,7 +29,7 @@ def table_plot(
     """
     orders = list(dict.fromkeys(figure.features for figure in figures))
     known = {(f.features, f.method, f.measure): f for f in figures}
-    canvas = _canvas(4 * len(measures), 1.2 + 0.62 * len(methods))
+    canvas = new_canvas(4 * len(measures), 1.2 + 0.62 * len(methods))
     panels = canvas.subplots(2, len(measures), sharey=True, squeeze=False)
     places = np.arange(len(methods))[::-1]
     for column, measure in enumerate(measures):
@@ -48,12 +48,12 @@ def table_plot(
         panel.set_yticks(places, methods)
         panel.grid(alpha=0.3)
     canvas.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return _png(canvas)
+    return as_png(canvas)
 
 
 def curve_plot(curves: Mapping[str, Sequence[float]], title: str) -> bytes:
     """NDCG@1, @2, … as a line a method."""
-    canvas = _canvas(7.5, 5)
+    canvas = new_canvas(7.5, 5)
     axes = canvas.add_subplot()
     for (method, values), line in zip(curves.items(), LINES, strict=False):
         axes.plot(range(1, len(values) + 1), values, line, markersize=4, label=method)
@@ -61,10 +61,10 @@ def curve_plot(curves: Mapping[str, Sequence[float]], title: str) -> bytes:
     axes.set(title=title, xlabel="k", ylabel="NDCG@k", xticks=range(1, longest + 1))
     axes.grid(alpha=0.3)
     axes.legend()
-    return _png(canvas)
+    return as_png(canvas)
 
 
-def _canvas(width: float, height: float) -> Canvas:
+def new_canvas(width: float, height: float) -> Canvas:
     """A figure that needs no screen."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
@@ -74,7 +74,7 @@ def _canvas(width: float, height: float) -> Canvas:
     return canvas
 
 
-def _png(canvas: Canvas) -> bytes:
+def as_png(canvas: Canvas) -> bytes:
     file = io.BytesIO()
     canvas.savefig(file, format="png", dpi=130)
     return file.getvalue()

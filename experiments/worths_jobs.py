@@ -14,9 +14,9 @@ from processes import in_processes
 
 from tierrank.storage import replace_file
 
-Cell = Mapping[str, Any]  # what to compute: all that decides about the result, as JSON takes it
+Settings = Mapping[str, Any]  # what to compute: all that decides about the result, as JSON takes it
 Result = Mapping[str, Any]
-Perform = Callable[[Cell], Result]  # a function of a module, for processes to find
+Perform = Callable[[Settings], Result]  # a function of a module, for processes to find
 
 
 class Store:
@@ -25,13 +25,13 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "cells"
 
-    def path(self, cell: Cell) -> Path:
+    def path(self, cell: Settings) -> Path:
         """Where the result of a cell is."""
         text = json.dumps(cell, sort_keys=True, ensure_ascii=False)
         words = re.sub(r"[^a-z0-9]+", "-", title(cell).lower()).strip("-")
         return self.folder / f"{words}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
 
-    def read(self, cell: Cell) -> Result | None:
+    def read(self, cell: Settings) -> Result | None:
         """What was computed before; None if it was not."""
         path = self.path(cell)
         if not path.exists():
@@ -41,13 +41,13 @@ class Store:
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{path} is no result of this program: remove it") from None
 
-    def write(self, cell: Cell, result: Result) -> None:
+    def write(self, cell: Settings, result: Result) -> None:
         """Keep a result, whole or not at all."""
         text = json.dumps({"cell": cell, "result": result}, indent=1, ensure_ascii=False)
         replace_file(self.path(cell), f"{text}\n".encode())
 
 
-def title(cell: Cell) -> str:
+def title(cell: Settings) -> str:
     """For those who wait for it: names as they are, and numbers with their names."""
     parts = (
         value if isinstance(value, str) else f"{name} {value:,}"
@@ -57,7 +57,9 @@ def title(cell: Cell) -> str:
     return ", ".join(parts)
 
 
-def run_cells(cells: Iterable[Cell], perform: Perform, store: Store, jobs: int = 1) -> list[Result]:
+def run_cells(
+    cells: Iterable[Settings], perform: Perform, store: Store, jobs: int = 1
+) -> list[Result]:
     """Compute what is not kept yet, and give all results, in the order of the cells.
 
     A cell that fails does not keep the others from being computed; then the failures are raised.
@@ -90,7 +92,7 @@ def run_cells(cells: Iterable[Cell], perform: Perform, store: Store, jobs: int =
     return [result for result in known.values() if result is not None]
 
 
-Numbered = Sequence[tuple[int, Cell]]
+Numbered = Sequence[tuple[int, Settings]]
 Outcomes = Iterator[tuple[int, Result | ValueError]]
 
 

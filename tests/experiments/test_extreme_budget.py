@@ -7,7 +7,7 @@ import extreme_budget
 import numpy as np
 import pytest
 import torch
-from extreme_race import Contender, compete, turn_ends, warm_up
+from extreme_budget import Contender, compete, turn_ends, warm_up
 
 from tierrank.data.synthetic import label_sets
 from tierrank.extreme.ranker import ExtremeRanker
@@ -44,7 +44,7 @@ def test_steps_are_those_of_the_estimator(parts):
 def test_everyone_has_the_same_time_and_takes_turns(parts, monkeypatch):
     train, test = parts
     clock = iter(np.arange(0.0, 1e6, 0.5))  # half a second passes between two looks
-    monkeypatch.setattr("extreme_race.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("extreme_budget.time.perf_counter", lambda: next(clock))
     contenders = [Contender.of(name, SETTINGS, train, 0) for name in ("pl-partition", "pl-lb")]
     inverse = labels.inverse_propensity(train.Y)
     compete(contenders, 6.0, 2.0, test, inverse)

@@ -4,14 +4,13 @@ import os
 import signal
 from dataclasses import replace
 
-import extreme_jobs
+import extreme_fits
 import numpy as np
 import pytest
 import torch
 from extreme_data import Source
 from extreme_figures import Figures
-from extreme_fits import Fit, Reading, Store, perform
-from extreme_jobs import run_fits
+from extreme_fits import Fit, Reading, Store, perform, run_fits
 from leml import Leml
 
 from tierrank.extreme.ranker import ExtremeRanker
@@ -117,7 +116,7 @@ def test_only_what_is_missing_is_done(data, tmp_path, monkeypatch, capsys):
     both = run_fits([network(), network(seed=1)], SOURCE, data, store, 1)
     assert "seed 0: done before" in capsys.readouterr().err
     np.testing.assert_array_equal(both[0].top["PL-Partition"], first[0].top["PL-Partition"])
-    monkeypatch.setattr(extreme_jobs, "perform", lambda *given: pytest.fail("fitted again"))
+    monkeypatch.setattr(extreme_fits, "perform", lambda *given: pytest.fail("fitted again"))
     again = run_fits([network(seed=1), network()], SOURCE, data, store, 1)
     assert [done.fit.seed for done in again] == [1, 0]
 

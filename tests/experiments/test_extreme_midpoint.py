@@ -176,5 +176,5 @@ def test_figure_4_has_all_t_and_c_beside_lines_without_them(tmp_path, monkeypatc
     assert (tmp_path / "figure-4.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "figure-4.html").read_text()
     assert all(f">{name}<" in page for name in rules)
-    monkeypatch.setattr("extreme_jobs.perform", lambda *given: pytest.fail("fitted again"))
+    monkeypatch.setattr("extreme_fits.perform", lambda *given: pytest.fail("fitted again"))
     extreme_sensitivity.main(arguments)

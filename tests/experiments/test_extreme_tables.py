@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import extreme_beyond
 import extreme_budget
-import extreme_jobs
+import extreme_fits
 import extreme_sensitivity
 import extreme_tables
 import numpy as np
@@ -145,16 +145,16 @@ def test_differences_are_paired_by_seeds(first, parts):
 
 
 def test_the_same_command_does_nothing_again(first, run, monkeypatch):
-    monkeypatch.setattr(extreme_jobs, "perform", lambda *given: pytest.fail("fitted again"))
+    monkeypatch.setattr(extreme_fits, "perform", lambda *given: pytest.fail("fitted again"))
     again = run(extreme_tables, "tables-1-4", "--name", "D-1K", "--seeds", "2")
     assert again.lines == first.lines
 
 
 def test_table_2_runs_sleec_and_leml_and_shares_fits(first, run, parts, monkeypatch):
     done = []
-    perform = extreme_jobs.perform
+    perform = extreme_fits.perform
     monkeypatch.setattr(
-        extreme_jobs, "perform", lambda fit, *rest: done.append(fit.kind) or perform(fit, *rest)
+        extreme_fits, "perform", lambda fit, *rest: done.append(fit.kind) or perform(fit, *rest)
     )
     left = run(extreme_tables, "table-2", "--name", "D-1K", "--seeds", "2", "--table", "2")
     assert sorted(done) == ["leml", "leml", "sleec", "sleec"]

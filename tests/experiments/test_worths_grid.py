@@ -7,8 +7,8 @@ import statistics
 
 import pytest
 from worths_grid import Grid, estimate
-from worths_recovery_report import behind_table, claims_table, error_table
-from worths_statistics_report import (
+from worths_recovery import behind_table, claims_table, error_table
+from worths_statistics import (
     bootstrap_table,
     convergence_table,
     coverage_of,

@@ -11,7 +11,7 @@ import worths_cost
 import worths_recovery
 import worths_statistics
 from extreme_report import Report
-from worths_cost_report import figure_2, three_figures
+from worths_cost import figure_2, three_figures
 from worths_training import Training, data_for, mean_squared_error, train
 
 import tierrank as tr
