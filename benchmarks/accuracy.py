@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from command import main
-from measure import Claim, Column, Progress, Report, Table, claims_table, error
+from measure import Claim, Column, Progress, Report, Table, claims_table, error, main
 from mpmath import mp, mpf
 from peers import from_tests
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import choix
 import numpy as np
 import torch
-from command import main
 from measure import (
     GIVES_MEMORY_BACK,
     Claim,
@@ -29,6 +28,7 @@ from measure import (
     error,
     figures,
     in_fresh_process,
+    main,
     peak_memory,
     side_by_side,
 )

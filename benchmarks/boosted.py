@@ -15,8 +15,7 @@ import lightgbm
 import numpy as np
 import torch
 import xgboost
-from command import main
-from measure import Claim, Column, Progress, Report, Table, Times, claims_table, figures
+from measure import Claim, Column, Progress, Report, Table, Times, claims_table, figures, main
 
 import tierrank as tr
 from tierrank.ranking.derivatives import BoostingObjective

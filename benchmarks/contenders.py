@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import peers
 import rax_peers
-from lists import ITEMS, Lists
+from lists import ITEMS, Lists, best_first
+from measure import Column, Table, error
 from peers import Run, value_and_gradient
 from torch import Tensor
 
@@ -166,3 +168,35 @@ def with_data(contenders: Iterable[Contender], lists: Lists) -> Iterator[tuple[C
     for contender in contenders:
         if number := contender.limit(lists.labels.shape[1]):
             yield contender, cut(min(number, len(lists.labels)))
+
+
+class Difference(NamedTuple):
+    """The largest between a peer's entries and ours, relative to our largest entry."""
+
+    value: float
+    gradient: float
+
+
+def differences(peers: Iterable[Contender]) -> dict[str, Difference]:
+    """Of the peers that should equal an objective, on 100 lists of 10 items without ties.
+
+    The items lie in their order, so that it does not matter whether a peer sorts them first.
+    """
+    lists = best_first(100, *[1] * 10)
+    found = {}
+    for peer in peers:
+        if peer.same_as and peer.limit(10):
+            mine, theirs = (one.build(lists)() for one in (ours(peer.same_as), peer))
+            found[f"{peer.name} and {peer.same_as}"] = Difference(*map(_relative, mine, theirs))
+    return found
+
+
+def _relative(mine: Any, theirs: Any) -> float:
+    mine, theirs = (np.ravel(part.tolist()) for part in (mine, theirs))  # from torch or jax
+    return float(np.abs(theirs - mine).max() / np.abs(mine).max())
+
+
+def agreement_table(found: Mapping[str, Difference]) -> Table:
+    columns = [Column("float32, no ties"), *(Column(name, error) for name in Difference._fields)]
+    rows = [[name, *difference] for name, difference in found.items()]
+    return Table("Do peers agree? Largest differences, relative", columns, rows)

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from command import main
 from measure import (
     GIVES_MEMORY_BACK,
     Claim,
@@ -30,6 +29,7 @@ from measure import (
     extra_memory,
     figures,
     in_fresh_process,
+    main,
     peak_memory,
     side_by_side,
 )

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from command import main
 from lists import Lists, few_of_many, five_grades, one_list, upper_tier
 from measure import (
     GIVES_MEMORY_BACK,
@@ -35,6 +34,7 @@ from measure import (
     extra_memory,
     figures,
     in_fresh_process,
+    main,
     side_by_side,
 )
 from peers import from_tests, list_mle, log_softmax, midpoint, rank_net, value_and_gradient

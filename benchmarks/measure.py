@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing side by side, fresh processes, peak memory, tables.
+"""What the benchmarks share: a command line, timing side by side, fresh processes, memory, tables.
 
 Times on a shared machine are noisy, and what disturbs one contender disturbs its neighbour. So
 contenders take turns, a short sample each, round after round, and a ratio is the median over
@@ -7,6 +7,7 @@ rounds of the ratio within a round. The best round stands beside the median.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import ctypes
 import gc
@@ -25,6 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import torch
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -367,3 +369,29 @@ def _as_rich(table: Table) -> RichTable:
     for cells in table.cells():
         rich.add_row(*cells)
     return rich
+
+
+Plan = TypeVar("Plan")
+Measure = Callable[[Plan, Report, Progress], list[Claim]]
+
+
+def main(
+    description: str, packages: Sequence[str], measure: Measure[Plan], full: Plan, quick: Plan
+) -> None:
+    """Read the options, say what the machine is, measure by the full plan or the quick one."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="fewer cases, fewer rounds")
+    parser.add_argument("--threads", type=int, help="threads for all (default: torch's choice)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
+    parser.add_argument("--markdown", action="store_true", help="tables to paste")
+    chosen = parser.parse_args()
+    if chosen.threads:
+        os.environ["OMP_NUM_THREADS"] = str(chosen.threads)  # for fresh processes
+        torch.set_num_threads(chosen.threads)
+    progress = Progress()
+    report = Report(chosen.markdown, progress)
+    about = machine(torch.get_num_threads(), packages)
+    report.add(Table("Machine", [Column("what"), Column("which")], list(about.items())))
+    claims = measure(quick if chosen.quick else full, report, progress)
+    if chosen.json:
+        report.save(chosen.json, machine=about, claims=[claim.raw() for claim in claims])

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
-from command import main
-from measure import Claim, Column, Progress, Report, Table, claims_table, figures
+from measure import Claim, Column, Progress, Report, Table, claims_table, figures, main
 from torch import Tensor
 
 import tierrank as tr

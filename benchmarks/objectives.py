@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import agreement
 import approximations
 import rax_peers
 import torch
-from command import main
 from contenders import (
     FIRST,
     LONGEST_CUBIC,
@@ -25,6 +23,9 @@ from contenders import (
     MOST_PAIRS,
     PEERS,
     Contender,
+    Difference,
+    agreement_table,
+    differences,
     everyone,
     of_family,
     with_data,
@@ -43,6 +44,7 @@ from measure import (
     extra_memory,
     figures,
     in_fresh_process,
+    main,
     side_by_side,
 )
 
@@ -227,7 +229,7 @@ def long_claims(found: Mapping[str, Times], memory: Mapping[str, float]) -> Iter
             yield Claim(f"{case}: {name} over {EXACT}", ratio, 100, at_least=True)
 
 
-def agreement_claims(found: Mapping[str, agreement.Difference]) -> Iterator[Claim]:
+def agreement_claims(found: Mapping[str, Difference]) -> Iterator[Claim]:
     worst = max(max(difference) for difference in found.values())
     yield Claim("largest relative difference between peers of one name, float32", worst, 1e-4)
 
@@ -239,8 +241,8 @@ def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
     rax_peers.use_threads(torch.get_num_threads())
     progress("compiling, if need be")
     warm_up(everyone())
-    same = agreement.differences(everyone())
-    report.add(agreement.table(same))
+    same = differences(everyone())
+    report.add(agreement_table(same))
     for family in FIRST:
         by_length = {}
         for length in plan.lengths:

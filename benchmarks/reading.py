@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from command import main
 from measure import (
     Claim,
     Column,
@@ -34,6 +33,7 @@ from measure import (
     Times,
     claims_table,
     figures,
+    main,
     side_by_side,
 )
 from napkinxc.datasets import load_libsvm_file
