@@ -116,7 +116,7 @@ class Worst:
     def __init__(self) -> None:
         self.value, self.gradient, self.at = 0.0, 0.0, ""
 
-    def see(self, name: str, value: float, gradient: float) -> None:
+    def add(self, name: str, value: float, gradient: float) -> None:
         if not value <= self.value:
             self.value, self.at = value, name
         self.gradient = max(self.gradient, gradient)
@@ -151,13 +151,13 @@ def random_errors(plan: Plan, oracle: ModuleType, progress: Progress) -> dict[st
             answers = {name: (float(v[k]), g[k]) for name, (v, g) in found.items()}
             for name, (value, gradient) in answers.items():
                 gap = float(np.abs(gradient - plain[1]).max())
-                worst[f"{name} against Gauss-Legendre"].see(about, relative(value, plain[0]), gap)
+                worst[f"{name} against Gauss-Legendre"].add(about, relative(value, plain[0]), gap)
             if (i - len(batch) + 1 + k) % every == 0 and len(d) <= 500:
                 value_mp, parts = oracle.value_and_gradient_mp([d, np.zeros(1)])
                 slopes = parts[0].astype(float)
                 for name, (value, gradient) in {**answers, "Gauss-Legendre": plain}.items():
                     gap = float(np.abs(gradient - slopes).max())
-                    worst[f"{name} against 40 digits"].see(about, relative(value, value_mp), gap)
+                    worst[f"{name} against 40 digits"].add(about, relative(value, value_mp), gap)
         batch = []
     return worst
 
@@ -179,7 +179,7 @@ def equal_errors(plan: Plan, progress: Progress) -> dict[str, dict[int, Worst]]:
                     value, gradient = ours([np.full(size, d, dtype=np.float32)], dtype)
                     so_far = worst[name].setdefault(size, Worst())
                     gap = float(np.abs(gradient[0] - slope).max())
-                    so_far.see(f"d = {d:g}", relative(float(value[0]), right), gap)
+                    so_far.add(f"d = {d:g}", relative(float(value[0]), right), gap)
     return worst
 
 

@@ -317,7 +317,7 @@ def blocks(rows: int, columns: int) -> list[slice]:
 def best_columns(scores: Array, k: int) -> Array:
     """[rows, k] columns with the highest scores, best first.
 
-    Of equal ones that are found, the first is first; which are found at the k-th place is open.
+    Of equal ones that are found, the first is first; which are found at the k-th rank is open.
     """
     if k < scores.shape[1]:
         found = np.sort(np.argpartition(scores, -k, axis=1)[:, -k:], axis=1)
@@ -365,8 +365,8 @@ def best_of_sparse(scores: Any, k: int, frequency: Array) -> tuple[Array, Array]
     """
     rows = scores.shape[0]
     frequent = np.argsort(-frequency, kind="stable")
-    place = np.empty_like(frequent)
-    place[frequent] = np.arange(len(frequent))
+    rank = np.empty_like(frequent)
+    rank[frequent] = np.arange(len(frequent))
     # every row gets the k most frequent labels, with 0 if they had no score: enough to fill it up
     given = scores.tocoo()
     row = np.concatenate([given.row, np.repeat(np.arange(rows), k)])
@@ -374,6 +374,6 @@ def best_of_sparse(scores: Any, k: int, frequency: Array) -> tuple[Array, Array]
     value = np.concatenate([given.data, np.zeros(rows * k)])
     filled = sparse.coo_array((value, (row, label)), shape=scores.shape).tocsr()
     row = np.repeat(np.arange(rows), np.diff(filled.indptr))
-    order = np.lexsort((place[filled.indices], -filled.data, row))
+    order = np.lexsort((rank[filled.indices], -filled.data, row))
     chosen = order[filled.indptr[:-1, None] + np.arange(k)]
     return filled.indices[chosen].astype(np.int64), filled.data[chosen]

@@ -54,9 +54,9 @@ def batches(X, Y, weights=None, size=8):
 def naive_loss(net, rows, tiers, weights, objective):
     """All scores at once, from dense rows."""
     X = torch.zeros(len(tiers), FEATURES)
-    borders = [*rows.starts.tolist(), len(rows.places)]
+    borders = [*rows.starts.tolist(), len(rows.columns)]
     for number, (first, last) in enumerate(pairwise(borders)):
-        X[number, rows.features[rows.places[first:last]]] = rows.values[first:last]
+        X[number, rows.features[rows.columns[first:last]]] = rows.values[first:last]
     hidden = torch.relu(X @ net.features + net.feature_bias)
     for layer in net.layers:
         hidden = torch.relu(layer(hidden))

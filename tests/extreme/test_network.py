@@ -60,10 +60,10 @@ def test_rows_know_the_features_that_they_use():
     rows = SparseRows.of(X)
     assert (rows.features.diff() > 0).all()
     np.testing.assert_array_equal(rows.features, np.unique(X.indices))
-    np.testing.assert_array_equal(rows.features[rows.places], X.indices)
+    np.testing.assert_array_equal(rows.features[rows.columns], X.indices)
     np.testing.assert_array_equal(rows.values, X.data)
     np.testing.assert_array_equal(rows.starts, X.indptr[:-1])
-    assert all(part.dtype == torch.int64 for part in (rows.features, rows.places, rows.starts))
+    assert all(part.dtype == torch.int64 for part in (rows.features, rows.columns, rows.starts))
 
 
 def test_rows_of_features_may_be_given():

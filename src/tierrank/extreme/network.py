@@ -28,23 +28,23 @@ class SparseRows(NamedTuple):
     ----------
     features
         [used] the numbers of the features that any of the rows has, ascending
-    places, values
+    columns, values
         [entries] which of `features`, and its value; row by row
     starts
         [rows] where the entries of a row start
     """
 
     features: Tensor
-    places: Tensor
+    columns: Tensor
     values: Tensor
     starts: Tensor
 
     @classmethod
     def of(cls, X: Any) -> SparseRows:
         """From a CSR matrix of float32."""
-        features, places = np.unique(X.indices, return_inverse=True)
+        features, columns = np.unique(X.indices, return_inverse=True)
         starts = X.indptr[:-1].astype(np.int64)
-        parts = features.astype(np.int64), places.reshape(-1), X.data, starts
+        parts = features.astype(np.int64), columns.reshape(-1), X.data, starts
         return cls(*(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
 
     def to(self, device: torch.device) -> SparseRows:
@@ -108,7 +108,7 @@ class Network(nn.Module):
             features = self.features.index_select(0, rows.features)
         values = dropout(rows.values, self.input_dropout, self.training)
         hidden = embedding_bag(
-            rows.places, features, rows.starts, mode="sum", per_sample_weights=values
+            rows.columns, features, rows.starts, mode="sum", per_sample_weights=values
         )
         hidden = self._activated(hidden + self.feature_bias)
         for layer in self.layers:
@@ -172,7 +172,7 @@ def _of_rows(
 
 
 def _first(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """[rows, up to k] the highest scores of each row and their places; equal ones by place."""
+    """[rows, up to k] the highest scores of each row and their columns; equal ones by column."""
     if scores.shape[1] <= k:
         return _in_order(scores, k)
     found, at = scores.topk(k + 1)
@@ -186,7 +186,7 @@ def _first(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _in_order(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k highest of each row, or all, and their places; equal ones stay in their order."""
+    """The k highest of each row, or all, and their columns; equal ones stay in their order."""
     ordered, at = scores.sort(dim=1, descending=True, stable=True)
     return ordered[:, :k], at[:, :k]
 
