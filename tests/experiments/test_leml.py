@@ -297,4 +297,4 @@ def test_bad_questions_are_refused():
 
 
 def test_the_example_of_its_documentation():
-    assert doctest.testmod(leml) == (0, 6)
+    assert doctest.testmod(leml) == (0, 7)

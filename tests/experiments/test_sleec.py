@@ -406,4 +406,4 @@ def test_delicious_is_ranked_about_as_well_as_published():
 
 
 def test_the_example_of_its_documentation():
-    assert doctest.testmod(sleec) == (0, 6)
+    assert doctest.testmod(sleec) == (0, 7)
