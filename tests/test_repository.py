@@ -101,8 +101,8 @@ def test_help_and_typing_mistakes_do_not_wait_for_torch(typed):
 def test_the_names_that_commands_know_are_those_of_the_registries():
     from tierrank import metrics, names
     from tierrank.aggregation.priors import PRIORS
-    from tierrank.data.rankings.detection import KINDS
     from tierrank.data.rankings.reading import FileFormat
+    from tierrank.data.rankings.usual_names import KINDS
     from tierrank.extreme.samplers import Name
     from tierrank.metrics.labels import MEASURES as LABEL_MEASURES
     from tierrank.ranking.features import TRANSFORMERS

@@ -185,7 +185,7 @@ def test_a_message_names_options_that_the_command_has(run, model, tmp_path, simu
     }.get(command, ([command, model], []))
     for file, said, remedy in (
         ("words.csv", "leave the column out by --drop", ["--drop", "note"]),
-        ("semicolons.csv", "pass --separator ';'?", ["--separator", ";"]),
+        ("semicolons.csv", 'pass --separator ";"?', ["--separator", ";"]),
     ):
         ran = run(*before, tmp_path / file, *after)
         assert ran.code == 1

@@ -9,8 +9,7 @@ from scipy import sparse
 
 import tierrank as tr
 from tierrank.data.synthetic import label_sets
-from tierrank.data.synthetic.label_sets import LatentModel
-from tierrank.data.synthetic.shapes import SHAPES
+from tierrank.data.synthetic.label_sets import SHAPES, LatentModel
 from tierrank.data.synthetic.topics import RowTopics
 
 FOLDER = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tierrank as tr
-from tierrank.data.synthetic.frequencies import power_law, row_sizes
+from tierrank.data.synthetic.label_sets import power_law, row_sizes
 from tierrank.data.synthetic.topics import RowTopics, TopicMixture
 
 

@@ -222,8 +222,8 @@ def test_a_column_of_truth_stays_one(read):
     [
         ("", {}, "the file is empty"),
         ("\ufeff\n\r\n", {}, "the file is empty"),
-        ("label,qid,x", {}, "there is a header but no row"),
-        ("label,qid,x\n\n", {}, "there is a header but no row"),
+        ("label,qid,x", {}, "there are columns but no row"),
+        ("label,qid,x\n\n", {}, "there are columns but no row"),
         ("label,qid,x,x\n1,1,1,1\n", {}, "two columns are called 'x'"),
         ("Label,qid,x\n", {}, r"no column 'label' .*: did you mean 'Label'\? .*'qid', 'x'"),
         ("label,query_id,x\n", {"query": "queryid"}, r"no column 'queryid'.*mean 'query_id'\?"),

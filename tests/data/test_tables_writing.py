@@ -14,7 +14,7 @@ from tierrank.data import (
     read_table,
     write_table,
 )
-from tierrank.data.tables import writer
+from tierrank.data.tables import ranking_tables as writer
 
 X = np.array([[0.1, 3.0, -0.0], [math.nan, 1e300, -math.inf]])
 DATA = RankingData(X, np.array([2, 0.5]), np.array([7, 8]))
@@ -91,7 +91,7 @@ def test_what_cannot_be_written_is_refused_and_leaves_no_file(
 
 def test_a_query_that_csv_would_take_for_missing_can_be_written_as_parquet(tmp_path):
     data = RankingData(X, DATA.y, np.array(["a", "NA"], dtype=object))
-    with pytest.raises(ValueError, match="in CSV a query 'NA' is a missing value"):
+    with pytest.raises(ValueError, match="in CSV the query 'NA' is a missing value"):
         write_table(tmp_path / "a.csv", data)
     assert list(tmp_path.iterdir()) == []
     write_table(tmp_path / "a.parquet", data)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tierrank._types import FloatArray
-from tierrank.data.tables.assembly import BadColumn
+from tierrank.data.tables.columns import BadColumn
 from tierrank.data.tables.frames import frame_columns
 from tierrank.tiers.arrays import preview, to_numpy
 

@@ -14,8 +14,8 @@ from tierrank._types import AnyArray, FloatArray
 from tierrank.cli.options import Reading
 from tierrank.data import RankingData, read, read_folds
 from tierrank.data.letor import check_fewer, read_letor_files
-from tierrank.data.reading import is_table
-from tierrank.data.tables.choice import absent
+from tierrank.data.tables.opening import absent, is_table
+from tierrank.errors import ArgumentError
 from tierrank.tiers.labels import group_rows
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _without_weights(
     if not names:
         _refuse_columns(path, how)
     if how.weight not in names:
-        raise ValueError(f"{path}: {absent(how.weight, names, '--weight-column')}")
+        raise ArgumentError(f"{path}: ", *absent(how.weight, names, "--weight-column"))
     place = names.index(how.weight)
     column = data.X[:, place]
     X = np.delete(data.X, place, axis=1)

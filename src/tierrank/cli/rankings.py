@@ -158,7 +158,7 @@ class Source:
             except UnclearTable as error:
                 raise ValueError(_as_commands(error, file, columns)) from None
             except DataFileError as error:
-                said = str(error).replace("the format when you read", "--format")
+                said = str(error).replace("give format when you read", "give --format")
                 raise ValueError(said) from None
         if self.rest is None:
             return found
@@ -289,7 +289,7 @@ def _missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:
 
 def _as_commands(error: UnclearTable, file: Path, named: Mapping[str, Any]) -> str:
     """What a table may be, as commands to copy."""
-    from tierrank.data.rankings.detection import KINDS
+    from tierrank.data.rankings.usual_names import KINDS
 
     commands = []
     for way in error.readings:

@@ -6,25 +6,31 @@ folds takes no memory by itself. What several folds share is read once, for all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tierrank.data.files import DataFileError, expands
-from tierrank.data.fold_files import N_PARTS, fold_folders, numbered_parts, train_valid_test
-from tierrank.data.letor import read_letor_files
-from tierrank.data.ranking_data import Missing, RankingData, fill_value
-from tierrank.data.reading import is_table
-from tierrank.data.tables import read_table
+from tierrank._types import AnyArray
+from tierrank.data.files import SUFFIXES, DataFileError
+from tierrank.data.ranking_data import Missing, RankingData
+from tierrank.data.reading import read_files
 from tierrank.tiers.labels import group_rows
 
 Read = Callable[[Sequence[Path]], list[RankingData]]
+
+N_PARTS = 5  # of LETOR's data sets that come in numbered parts
+
+_ROLES = (("train",), ("vali", "valid", "val", "validation"), ("test",))
+_TEXTS = (".txt", ".svm", ".svmlight", ".letor", ".csv", ".tsv")
+_ENDS = (*(text + end for text in _TEXTS for end in ("", *SUFFIXES)), ".parquet")
+_FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE)
+_PART = re.compile(r"([A-Za-z])(\d+)")
 
 
 @dataclass(eq=False)
@@ -122,16 +128,16 @@ def read_folds(
     if not folder.is_dir():
         raise DataFileError(folder, None, "is not a folder: give the one that holds the folds.")
     read = partial(
-        _read_together, label=label, query=query, features=features, drop=drop, missing=missing,
+        read_files, label=label, query=query, features=features, drop=drop, missing=missing,
         separator=separator,
         max_expansion=max_expansion,
     )  # fmt: skip
-    inner = fold_folders(folder)
+    inner = _fold_folders(folder)
     if inner:
-        return [_fold_of_files(path, train_valid_test(path), read) for path in inner]
-    if (files := train_valid_test(folder)) is not None:
+        return [_fold_of_files(path, _train_valid_test(path), read) for path in inner]
+    if (files := _train_valid_test(folder)) is not None:
         return [_fold_of_files(folder, files, read)]
-    parts = _Parts(numbered_parts(folder), read)
+    parts = _Parts(_numbered_parts(folder), read)
     return [Fold(f"Fold{i + 1}", partial(parts.fold, i)) for i in range(N_PARTS)]
 
 
@@ -188,61 +194,75 @@ def _joined(parts: Sequence[RankingData]) -> RankingData:
     return RankingData(X, y, qid, feature_names=parts[0].feature_names)
 
 
-def _one_kind(qids: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+def _one_kind(qids: Sequence[AnyArray]) -> list[AnyArray]:
     """Integers, or all as strings: some parts may have numbers alone."""
     if all(qid.dtype.kind == "i" for qid in qids):
         return list(qids)
     return [np.array([str(key) for key in qid.tolist()], dtype=object) for qid in qids]
 
 
-@expands
-def _read_together(
-    paths: Sequence[Path],
-    label: str,
-    query: str,
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-    missing: Missing,
-    separator: str | None,
-    max_expansion: float | None,
-) -> list[RankingData]:
-    tables = [path for path in paths if is_table(path)]
-    if not tables:
-        if features is not None or drop or separator is not None:
-            what = "columns have names in tables alone: leave out features, drop and separator."
-            raise DataFileError(paths[0], None, what)
-        return read_letor_files(paths, missing=fill_value(missing))
-    if len(tables) < len(paths):
-        other = next(path for path in paths if path not in tables)
-        what = f"is no table, but {tables[0].name} is: give files of one kind."
-        raise DataFileError(other, None, what)
-    data = [
-        read_table(
-            path,
-            label=label,
-            query=query,
-            features=features,
-            drop=drop,
-            missing=missing,
-            separator=separator,
-        )
-        for path in paths
-    ]
-    return [_like(data[0], other, path, paths[0]) for other, path in zip(data, paths, strict=True)]
+# Where the files of folds are, told by their names ------------------------------------------------
 
 
-def _like(first: RankingData, other: RankingData, path: Path, first_path: Path) -> RankingData:
-    """The columns in the order of the first file, which must be the same ones."""
-    names, found = first.feature_names or (), other.feature_names or ()
-    if names == found:
-        return other
-    if different := sorted(set(names) ^ set(found)):
-        where = first_path.name if different[0] in names else path.name
+def _fold_folders(folder: Path) -> list[Path]:
+    """Give Fold1, Fold2, … in order; none if there is none."""
+    by_number: dict[int, list[Path]] = {}
+    for path in folder.iterdir():
+        if path.is_dir() and (found := _FOLD.fullmatch(path.name)):
+            by_number.setdefault(int(found[1]), []).append(path)
+    numbers = sorted(by_number)
+    if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        listed = ", ".join(map(str, numbers))
+        raise DataFileError(folder, None, f"has folds {listed}: one between them is missing.")
+    return [_only(folder, by_number[number]) for number in numbers]
+
+
+def _train_valid_test(folder: Path) -> list[Path] | None:
+    """Give the three files of a fold; None if there is not even one to train on."""
+    files: list[Path] = []
+    for names in _ROLES:
+        wanted = {name + end for name in names for end in _ENDS}
+        found = [path for path in _files(folder) if path.name.lower() in wanted]
+        if not found and not files:
+            return None
+        if not found:
+            what = f"has no {' or '.join(names)} file, with one of {', '.join(_TEXTS)}, .parquet."
+            raise DataFileError(folder, None, what)
+        files.append(_only(folder, found))
+    return files
+
+
+def _numbered_parts(folder: Path) -> list[Path]:
+    """Give five files that are called by a letter and the numbers 1 to 5."""
+    parts: dict[str, dict[int, list[Path]]] = {}
+    for path in _files(folder):
+        stem, _, end = path.name.partition(".")
+        if (found := _PART.fullmatch(stem)) and f".{end.lower()}" in _ENDS:
+            parts.setdefault(found[1], {}).setdefault(int(found[2]), []).append(path)
+    if not parts:
         raise DataFileError(
-            path,
+            folder,
             None,
-            f"the column {different[0]!r} is in {where} alone: give all files the same columns, or "
-            "name those to use in features.",
+            "has no folds: they are folders Fold1, Fold2, …, or one train, vali and test file, or "
+            f"{N_PARTS} parts such as S1.txt to S{N_PARTS}.txt.",
         )
-    order = [found.index(name) for name in names]
-    return replace(other, X=other.X[:, order], feature_names=names)
+    if len(parts) > 1:
+        letters = " and ".join(sorted(parts))
+        raise DataFileError(folder, None, f"has parts {letters}: give each a folder of its own.")
+    ((letter, by_number),) = parts.items()
+    if sorted(by_number) != list(range(1, N_PARTS + 1)):
+        there = ", ".join(f"{letter}{number}" for number in sorted(by_number))
+        what = f"has the parts {there}: folds need {letter}1 to {letter}{N_PARTS}, and no other."
+        raise DataFileError(folder, None, what)
+    return [_only(folder, by_number[number]) for number in sorted(by_number)]
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return (path for path in folder.iterdir() if path.is_file())
+
+
+def _only(folder: Path, paths: list[Path]) -> Path:
+    if len(paths) > 1:
+        names = " and ".join(sorted(path.name for path in paths))
+        raise DataFileError(folder, None, f"has both {names}: leave one of them.")
+    return paths[0]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from tierrank._types import AnyArray, FloatArray
 from tierrank.tiers import Tiers
 from tierrank.tiers.labels import group_rows
 
@@ -34,8 +34,8 @@ class RankingData:
     """
 
     X: Any
-    y: npt.NDArray[np.float64]
-    qid: npt.NDArray[Any]
+    y: FloatArray
+    qid: AnyArray
     comments: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
 
@@ -67,9 +67,9 @@ class RankingData:
           'a': 2 > 0
           'b': 1
         """
-        from tierrank.data.tables.frames import from_frame
+        from tierrank.data.tables.ranking_tables import Wanted, from_frame
 
-        return from_frame(frame, label, query, features, drop, missing)
+        return from_frame(frame, Wanted(label, query, features, drop), missing)
 
     @property
     def n_features(self) -> int:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from tierrank.data.files import DataFileError, expands, without_compression
-from tierrank.data.letor import OneBased, read_letor
+from tierrank.data.files import DataFileError, expands
+from tierrank.data.letor import OneBased, read_letor_files
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables import read_table
-from tierrank.data.tables.reader import PARQUET, SEPARATORS, TableFormat
+from tierrank.data.tables.opening import TableFormat, is_table
 
 Format = Literal["auto", "letor"] | TableFormat
 FORMATS = ("auto", "letor", "csv", "tsv", "parquet")
@@ -83,26 +84,69 @@ def read(
             "is a folder: give one of its files, or read train, vali and test together with "
             "read_letor_fold, or all folds with read_folds.",
         )
-    table: TableFormat | None = None if format == "auto" or format == "letor" else format
-    if table is not None or (format == "auto" and is_table(path)):
-        data = read_table(
+    return read_files(
+        [path], format=format, label=label, query=query, features=features, drop=drop,
+        missing=missing, separator=separator, n_features=n_features, one_based=one_based,
+    )[0]  # fmt: skip
+
+
+@expands
+def read_files(
+    paths: Sequence[Path],
+    *,
+    format: Format = "auto",
+    label: str | None = "label",
+    query: str = "qid",
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    missing: Missing = "keep",
+    separator: str | None = None,
+    n_features: int | None = None,
+    one_based: OneBased = "auto",
+    max_expansion: float | None = None,
+) -> list[RankingData]:
+    """Read files of one kind that belong together, so that their columns agree; see `read`."""
+    tables = [path for path in paths if is_table(path)] if format == "auto" else paths
+    if not tables or format == "letor":
+        if features is not None or drop or separator is not None:
+            what = "columns have names in tables alone: leave out features, drop and separator."
+            raise DataFileError(paths[0], None, what)
+        return read_letor_files(
+            paths, n_features=n_features, one_based=one_based, missing=fill_value(missing)
+        )
+    if len(tables) < len(paths):
+        other = next(path for path in paths if path not in tables)
+        what = f"is no table, but {tables[0].name} is: give files of one kind."
+        raise DataFileError(other, None, what)
+    data: list[RankingData] = []
+    for path in paths:
+        table = read_table(
             path, label=label, query=query, features=features, drop=drop, missing=missing,
-            separator=separator, format=table,
+            separator=separator, format=None if format == "auto" else format,
         )  # fmt: skip
-        if n_features is not None and data.n_features != n_features:
-            what = f"has {data.n_features} feature columns, but should have {n_features}: {_NAMES}"
-            raise DataFileError(path, None, what)
-        return data
-    if features is not None or drop or separator is not None:
-        what = "columns have names in tables alone: leave out features, drop and separator."
-        raise DataFileError(path, None, what)
-    return read_letor(path, n_features=n_features, one_based=one_based, missing=fill_value(missing))
+        if n_features is not None and table.n_features != n_features:
+            raise DataFileError(
+                path,
+                None,
+                f"has {table.n_features} feature columns, but should have {n_features}: choose "
+                "them with features or drop.",
+            )
+        data.append(_like(data[0], table, path, paths[0]) if data else table)
+    return data
 
 
-_NAMES = "choose them with features or drop."
-
-
-def is_table(path: Path) -> bool:
-    """Whether the name is that of a table."""
-    suffix = without_compression(path).suffix.lower()
-    return suffix in SEPARATORS or suffix == PARQUET
+def _like(first: RankingData, other: RankingData, path: Path, first_path: Path) -> RankingData:
+    """The columns in the order of the first file, which must be the same ones."""
+    names, found = first.feature_names or (), other.feature_names or ()
+    if names == found:
+        return other
+    if different := sorted(set(names) ^ set(found)):
+        where = first_path.name if different[0] in names else path.name
+        raise DataFileError(
+            path,
+            None,
+            f"the column {different[0]!r} is in {where} alone: give all files the same columns, or "
+            "name those to use in features.",
+        )
+    order = [found.index(name) for name in names]
+    return replace(other, X=other.X[:, order], feature_names=names)

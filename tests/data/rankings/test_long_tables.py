@@ -20,7 +20,7 @@ from real_data import real
 from tierrank.data import DataFileError, TableError
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.long_tables import read_long_rankings, write_long_rankings
-from tierrank.data.rankings.paired_ranks import rankings_from_paired_ranks, read_paired_ranks
+from tierrank.data.rankings.paired_ranks import read_paired_ranks
 from tierrank.tiers import Tiers
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
@@ -419,8 +419,7 @@ def test_a_ranking_written_as_pairs_is_one_list(tmp_path):
     assert found.tiers.to_rankings() == [["b", ("a", "c")], ["c", "a"]]
     assert found.tiers.keys.tolist() == [7, 8]
     assert (found.items, found.weights.tolist()) == (("a", "b", "c"), [1, 1])
-    frame = pd.read_csv(path)
-    again = rankings_from_paired_ranks(frame.id, frame.one, frame.r1, frame.two, frame.r2)
+    again = read_paired_ranks(pd.read_csv(path), **NAMED)
     assert again.tiers == found.tiers
     assert again.items == found.items
 
@@ -438,18 +437,11 @@ def test_pairs_that_are_no_ranking_are_refused(tmp_path, old, new, message):
     path.write_text(PAIRS.replace(old, new))
     with pytest.raises(TableError, match=f"line 5: {message}"):
         read_paired_ranks(path, **NAMED)
-    frame = pd.read_csv(path)
-    with pytest.raises(ValueError, match=f"^row 3: {message}"):
-        rankings_from_paired_ranks(frame.id, frame.one, frame.r1, frame.two, frame.r2)
+    with pytest.raises(ValueError, match=f"^row 3 of the frame: {message}"):
+        read_paired_ranks(pd.read_csv(path), **NAMED)
 
 
 def test_columns_of_pairs_must_fit_together(tmp_path):
-    with pytest.raises(ValueError, match="there are no rows"):
-        rankings_from_paired_ranks([], [], [], [], [])
-    with pytest.raises(ValueError, match="second has 2 names for 1 ranks"):
-        rankings_from_paired_ranks([1], ["a"], [1], ["b", "c"], [2])
-    with pytest.raises(ValueError, match="first_rank must be numbers"):
-        rankings_from_paired_ranks([1], ["a"], ["x"], ["b"], [2])
     path = tmp_path / "pairs.csv"
     path.write_text(PAIRS)
     with pytest.raises(TableError, match="'one' is named for two things"):

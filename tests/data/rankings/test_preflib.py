@@ -194,7 +194,7 @@ def test_orders_in_several_chunks_are_as_in_one(read, monkeypatch):
         lines.append(f"{count}: " + (",".join(order) if rng.random() < 0.5 else "{1,3},{2}"))
     text = SMALL + "\n".join(lines) + "\n"
     whole = read(text)
-    monkeypatch.setattr("tierrank.data.rankings.preflib.orders._CHUNK", 50)
+    monkeypatch.setattr("tierrank.data.rankings.preflib_text._CHUNK", 50)
     parts = read(text)
     assert parts.orders == whole.orders
     assert parts.counts.tolist() == whole.counts.tolist()

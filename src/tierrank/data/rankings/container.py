@@ -1,22 +1,22 @@
-"""The container: rankings with ties, each with how often it was given."""
+"""The container: rankings with ties, each with how often it was given; and its entries, as read."""
 
 from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from tierrank._types import IntArray
+from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
+from tierrank.data.text import shown
+from tierrank.errors import Argument
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
-
-FloatArray = npt.NDArray[np.float64]
+from tierrank.tiers.catalogue import Catalogue
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,9 +170,7 @@ def _checked(weights: Any, lists: int) -> FloatArray:
     return values
 
 
-def left_over(
-    names: tuple[Any, ...], items: Iterable[Any]
-) -> tuple[npt.NDArray[np.bool_], IntArray]:
+def left_over(names: tuple[Any, ...], items: Iterable[Any]) -> tuple[BoolArray, IntArray]:
     """[items] who stays when some are left out, and what number each has then."""
     if isinstance(items, str | bytes):
         raise ValueError(f"give the items to leave out in a list, as in [{items!r}].")
@@ -194,3 +192,58 @@ def short(value: float) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+class Entries(NamedTuple):
+    """Items of lists, in any order; a lower value is better, and equal ones tie."""
+
+    lists: IntArray  # [entries] 0 .. lists - 1, each at least once
+    items: IntArray  # [entries]
+    values: FloatArray  # [entries] no NaN
+    keys: AnyArray  # [lists] what the lists are called
+    catalogue: Catalogue
+
+    def tiers(self, rest: bool) -> Tiers:
+        """Sort by list, then by value, then by position."""
+        order = np.lexsort((self.values, self.lists))
+        lists, values = self.lists[order], self.values[order]
+        starts = np.ones(len(order), dtype=bool)
+        starts[1:] = (lists[1:] != lists[:-1]) | (values[1:] != values[:-1])
+        first = np.flatnonzero(starts)
+        return Tiers(
+            items=torch.from_numpy(self.items[order]),
+            tier_offsets=torch.from_numpy(np.append(first, len(order))),
+            list_offsets=torch.from_numpy(
+                offsets(np.bincount(lists[first], minlength=len(self.keys)))
+            ),
+            n_items=self.catalogue.size,
+            names=self.catalogue.names,
+            keys=self.keys,
+            rest=rest,
+        )
+
+    def without_repeats(self, keep_best: bool, refuse: Callable[..., Any]) -> Entries:
+        """Keep the best place of an item that a list has twice, or call `refuse` with the second.
+
+        `refuse` takes the number of the entry, and what is wrong in parts.
+        """
+        pairs = self.lists * self.catalogue.size + self.items
+        order = np.lexsort((self.values, pairs)) if keep_best else np.argsort(pairs, kind="stable")
+        again = np.zeros(len(order), dtype=bool)
+        again[1:] = pairs[order[1:]] == pairs[order[:-1]]
+        if not again.any():
+            return self
+        if not keep_best:
+            at = int(order[again].min())
+            name = shown(self.catalogue.name(int(self.items[at])))
+            key = shown(self.keys[self.lists[at]])
+            refuse(
+                at,
+                f"the item {name} stands in the list {key} twice: leave one out, or pass ",
+                Argument("twice", "best"),
+                " to keep the better.",
+            )
+        kept = np.sort(order[~again])
+        return self._replace(
+            lists=self.lists[kept], items=self.items[kept], values=self.values[kept]
+        )

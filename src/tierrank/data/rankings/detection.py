@@ -1,247 +1,170 @@
-"""What a table holds: which kind it is, and which column plays which part.
-
-Here alone the usual names of columns are known. Columns that have the names of the documentation
-are taken by these. Of any other, a name only proposes what it may be: the values must bear it out,
-and where several proposals stand, all are shown and none is taken.
-"""
+"""What a table of rankings holds: found out by the names of its columns, and by their values."""
 
 from __future__ import annotations
 
+import inspect
 import itertools
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tierrank.data.rankings.columns import OpenTable
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
-from tierrank.data.tables.assembly import BadColumn
-from tierrank.data.tables.csv_numbers import exact_number
-from tierrank.data.text import shown
+from tierrank.data.rankings.long_tables import read_long_rankings
+from tierrank.data.rankings.pair_tables import read_games
+from tierrank.data.rankings.paired_ranks import read_paired_ranks
+from tierrank.data.rankings.preferences import read_preferences
+from tierrank.data.rankings.usual_names import (
+    KINDS,
+    PARTS,
+    Reading,
+    complete,
+    has_three_sides,
+    is_part,
+    is_place,
+    missing_parts,
+    readings,
+    unclear,
+    wide_or_orders,
+    with_season,
+)
+from tierrank.data.rankings.wide_tables import read_wide_rankings
+from tierrank.data.tables.columns import BadColumn, exact_number
+from tierrank.data.tables.opening import Table
+from tierrank.errors import Column
 from tierrank.names import TableKind as Kind
 
-KINDS: dict[Kind, str] = {
-    "items": "a row is an item of a list",
-    "games": "a row is a game of two sides",
-    "preferences": "a row is a preference of one item over another",
-    "paired-ranks": "a row is two items of a list, each with its rank",
-    "wide": "a row is a ranking, a column an item, a cell its rank",
-    "orders": "a row is a ranking, best first, a cell an item",
+_READERS: dict[Kind, Callable[..., Rankings | Games]] = {
+    "items": read_long_rankings,
+    "games": read_games,
+    "preferences": read_preferences,
+    "paired-ranks": read_paired_ranks,
+    "wide": read_wide_rankings,
+    "orders": partial(read_wide_rankings, cells="items"),
 }
+_OPTIONS = {kind: set(inspect.signature(read).parameters) for kind, read in _READERS.items()}
+_SEVERAL = {"items": {"list"}, "wide": {"item"}, "orders": {"item"}}  # parts of several columns
 
-# Names that the documentation promises.
-SIDES = (
-    ("first", "second"), ("a", "b"), ("left", "right"), ("model_a", "model_b"),
-    ("home_team", "away_team"), ("home", "away"),
-)  # fmt: skip
-SCORES = (("home_score", "away_score"), ("first_score", "second_score"))
-WINS, TIES = ("wins_first", "wins_second"), "ties"
-
-# Names that people also give, in words: driverId is driver, positionOrder is position order.
-_WORDS = {
-    "list": "list query qid race event contest heat ballot voter vote user session judge juror "
-    "ranking election respondent participant annotator rater",
-    "item": "item driver player athlete runner rider swimmer skater horse competitor contestant "
-    "candidate alternative option team club constructor product document doc docid model system "
-    "variety",
-    "rank": "rank place position pos placing placement standing order finish",
-    "score": "score points rating grade stars",
-    "winner": "winner won result outcome preferred preference choice better",
-}  # fmt: skip
-_LISTS, _ITEMS, _RANKS, _SCORES, _WINNERS = (set(words.split()) for words in _WORDS.values())
-_RANKS |= {"position order", "finish position", "finishing position", "finish order"}
-_SIDES = _ITEMS | {"", "side", "response", "answer", "fighter", "opponent"}
-_WHEN = {"season", "year", "edition", "date"}  # with which the name of a race is one list's
-_GOALS = {"score", "goals", "points", "runs"}
-_WON, _TIED = {"wins", "win", "won", "w"}, {"ties", "tie", "tied", "draws", "draw", "t"}
-_PREFERRED = (("winner", "loser"), ("better", "worse"), ("chosen", "rejected"))
-
-# Two columns that differ in these only are one of each side; with the third there are three.
-_MARKS = {
-    ("first", "second"): "third", ("a", "b"): "c", ("left", "right"): "", ("home", "away"): "",
-    ("1", "2"): "3", ("x", "y"): "z", ("i", "j"): "k", ("one", "two"): "three",
-    ("white", "black"): "", ("ij", "ji"): "",
-}  # fmt: skip
-_BARE = {"first", "a", "left", "home", "i", "white"}  # that may be a side's name by themselves
-_TOKEN = re.compile(r"\d+|[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
-_ENDINGS = {"id", "name", "code", "key", "no", "nr", "number"}
-_ROW_NUMBERS = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__|rownames")
-_PLACES = re.compile(
-    r"\d+|\d+(st|nd|rd|th)|(rank|place|pos|position|choice|v|x)[ _.]?\d+"
-    r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth",
-    re.I,
-)
-
-_SAID = (
-    "list", "item", "rank", "score", "first", "second", "first_rank", "second_rank", "winner",
-    "loser", "first_score", "second_score", "wins", "ties", "weight", "neutral",
-)  # fmt: skip
-_ANY = _LISTS | _ITEMS | _RANKS | _SCORES | _WINNERS | _WHEN
 _LEAST_WIDE = 3  # columns of a wide table that is recognised
 _SURE_CELLS = 20  # beyond two a row, that are ranks: by chance in less than 1 of 1,000 tables
 _MOST_TWICE = 0.1  # share of rows that an item's second place in a list may be
-
-UNLIKELY = (
+_UNLIKELY = (
     "the columns have usual names, but their values are not as usual (ranks from 1 to the length "
     "of the list, an item once in a list, somebody on both sides of games)"
 )
 
-Columns = dict[str, Any]
 
+def read_as_detected(table: Table, kind: Kind | None, named: Mapping[str, Any]) -> Rankings | Games:
+    """Read a table as what it surely is, or refuse it with what it may be.
 
-@dataclass(frozen=True)
-class Reading:
-    """One way to read a table.
-
-    Attributes
+    Parameters
     ----------
     kind
-        what a row is
-    columns
-        options of the reader: columns by the part they play, and what else it needs
-    certain
-        whether every column was named by the user, or is called as the documentation says
+        what a row is, if that is said
+    named
+        columns by the part they play, and other options of the readers
     """
-
-    kind: Kind
-    columns: Mapping[str, Any]
-    certain: bool = False
-
-    @property
-    def needs_kind(self) -> bool:
-        """Whether the columns alone do not say what kind it is."""
-        return self.kind not in PARTS or "loser" in self.columns
-
-    def __str__(self) -> str:
-        given = {part: self.columns[part] for part in _SAID if self.columns.get(part)}
-        parts = [f"{part.replace('_', ' ')} {_listed(value)}" for part, value in given.items()]
-        if self.kind == "preferences" and "list" not in given:
-            parts.append("all rows of one list")
-        return f"{KINDS[self.kind]}: {', '.join(parts)}"
-
-
-class UnclearTable(ValueError):
-    """A table of which it is not clear what it holds.
-
-    Attributes
-    ----------
-    place
-        the table, and what is unclear
-    readings
-        what it may be, the likeliest first; none if nothing seems likely
-    """
-
-    def __init__(self, place: str, readings: Sequence[Reading]) -> None:
-        calls = "".join(f"\n  {_call(each)}   # {KINDS[each.kind]}" for each in readings)
-        super().__init__(f"{place} Say which it is, as in:{calls}")
-        self.place = place
-        self.readings = tuple(readings)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.place, self.readings)  # another process may have raised it
+    kinds = [each for each in ([kind] if kind else KINDS) if _takes(each, named)]
+    if not kinds:
+        table.refuse(*_clash(kind, named))
+    asked = len(kinds) == 1
+    in_rows = [each for each in kinds if each in PARTS]
+    ways = [way for each in in_rows or kinds for way in readings(table, each, named)]
+    sure = [way for way in ways if way.certain]
+    if len(sure) == 1 or (len(ways) == 1 and asked):
+        return _read(table, (sure or ways)[0], named, asked)
+    likely = []
+    if in_rows:
+        likely = [way for each in sure or ways if (way := _tried(table, each)) is not None]
+    if not likely and not (named and in_rows):
+        likely = _likely_wide(table, named)
+    if len(likely) == 1 and likely[0].certain:
+        return _read(table, likely[0], named, asked)
+    if not likely and len(ways) == 1:
+        _READERS[ways[0].kind](table, **ways[0].columns)  # which says what is wrong, if it is that
+        raise unclear(table, ways, _UNLIKELY)
+    if not likely and not ways:
+        if has_three_sides(table):
+            raise unclear(table, wide_or_orders(table, named))
+        almost = [each for each in in_rows if each != "preferences"]
+        almost = [each for each in almost if missing_parts(table, each, named) == 1]
+        if len(almost) == 1:
+            complete(table, almost[0], named)  # which says what is missing
+    raise unclear(table, likely or ways)
 
 
-# What to show where nothing is likely: how each kind is asked for.
-TEMPLATES = (
-    Reading("items", {"list": "COLUMN", "item": "COLUMN", "rank": "COLUMN"}),
-    Reading("games", {"first": "COLUMN", "second": "COLUMN", "winner": "COLUMN"}),
-    Reading("wide", {}),
-)
+def _read(table: Table, way: Reading, named: Mapping[str, Any], asked: bool) -> Rankings | Games:
+    """Read it so, and say what was taken for what unless all of it was asked for."""
+    if way.kind == "preferences" and not asked:
+        way = _or_games(table, way, named)
+    columns = dict(way.columns)
+    if "weight" in _OPTIONS[way.kind] and "wins" not in columns and table.has("weight"):
+        columns.setdefault("weight", "weight")  # counts count the games themselves
+    way = replace(way, columns=columns)
+    found = _READERS[way.kind](table, **columns)
+    guessed = {part for part, value in columns.items() if value is not None} - set(named)
+    return replace(found, read_as=str(way)) if guessed or not asked else found
 
 
-def readings(table: OpenTable, kind: Kind, named: Mapping[str, Any]) -> list[Reading]:
-    """All ways to read a table of this kind, by the names of its columns."""
-    if kind not in PARTS:
-        return [Reading(kind, {**named, **_wide(table.names, named)})]
-    found = [part(table.names, named) for part in PARTS[kind]]
-    if kind == "games" and not found[0]:  # no sides, but perhaps who won and who lost
-        found = [_preferred(table.names, named)]
-    ways = []
-    for way in itertools.product(*found):
-        columns: Columns = {}
-        for each, _ in way:
-            columns |= each
-        taken = [name for value in columns.values() if value for name in _names(value)]
-        certain = len(found) == len(PARTS[kind]) and all(exact for _, exact in way)
-        certain &= kind != "games" or not named.get("loser")  # they may be one list's as well
-        if certain or len(set(taken)) == len(taken):
-            ways.append(Reading(kind, {**named, **columns}, certain))
-    return ways
+def _or_games(table: Table, way: Reading, named: Mapping[str, Any]) -> Reading:
+    """Preferences, or the games that they are: seen more than once, or won in a circle."""
+    won = {part: way.columns[part] for part in ("winner", "loser")}
+    games = Reading("games", won)
+    if way.columns.get("list") is not None:
+        if table.has("weight") and "list" not in named:  # of a game, or of a list?
+            raise unclear(table, [games, way])
+        return way
+    played = read_games(table, **won)
+    if table.has("weight") or len({*zip(played.first, played.second, strict=True)}) < len(played):
+        return games
+    try:
+        read_preferences(table, list=None, **won)
+    except ValueError:  # one list has no cycle, games may well have
+        return games
+    return way
 
 
-def missing_parts(table: OpenTable, kind: Kind, named: Mapping[str, Any]) -> int:
-    """How many parts of a kind no column can play."""
-    return sum(not part(table.names, named) for part in PARTS[kind])
+def _tried(table: Table, way: Reading) -> Reading | None:
+    """The same if the values of the columns bear it out, with what it takes to read them."""
+    extras: list[dict[str, str]] = [{}]
+    if way.kind == "items":
+        last, best = {"missing_rank": "last"}, {"twice": "best"}
+        extras += [each for each in (last, best, last | best) if not set(each) & set(way.columns)]
+    for extra in extras:
+        columns = {**way.columns, **extra}
+        with suppress(ValueError):
+            if _bears_out(table, way, _READERS[way.kind](table, **columns)):
+                return replace(way, columns=columns, certain=not extra)
+    yearly = with_season(table, way)
+    return None if yearly is None else _tried(table, yearly)
 
 
-def complete(table: OpenTable, kind: Kind, named: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The columns of a table of a known kind: those that were named, and the one way to go on."""
-    found = readings(table, kind, named)
-    if len(found) == 1:
-        return found[0].columns
-    if found:
-        raise unclear(table, found)
-    for part in PARTS[kind]:
-        if not part(table.names, named):
-            table.refuse(f"{_MISSING[part]} The columns are {_listed(map(shown, table.names))}.")
-    table.refuse("a column would be taken for two things: name each of them.")
-
-
-def unclear(
-    table: OpenTable, likely: Sequence[Reading], what: str = "it is not clear what a row is"
-) -> UnclearTable:
-    """The error that shows what a table may be, or else how each kind is asked for."""
-    what = what if likely else "no usual columns say what a row is"
-    columns = _listed(map(shown, table.names), 30)
-    shortest = [_without_all_items(table, each) for each in likely[:3]]
-    return UnclearTable(
-        str(table.error(f"{what}: the columns are {columns}.")), shortest or TEMPLATES
-    )
-
-
-def _without_all_items(table: OpenTable, reading: Reading) -> Reading:
-    """The same without the columns of items, where they are all that there are."""
-    others = {part: value for part, value in reading.columns.items() if part != "item"}
-    if reading.kind in PARTS or _wide(table.names, others)["item"] != reading.columns["item"]:
-        return reading
-    return replace(reading, columns=others)
-
-
-def with_season(table: OpenTable, reading: Reading) -> Reading | None:
-    """The same with a list a season and race, where races have the same names every year."""
-    lists = reading.columns.get("list")
-    when = [name for name in table.names if plain(name) in _WHEN]
-    if reading.kind != "items" or not isinstance(lists, str) or len(when) != 1:
-        return None
-    return Reading(reading.kind, {**reading.columns, "list": (when[0], lists)})
-
-
-def bears_out(table: OpenTable, reading: Reading, found: Rankings | Games) -> bool:
+def _bears_out(table: Table, reading: Reading, found: Rankings | Games) -> bool:
     """Whether what was read looks as such data do: lists of several, ranks 1, 2, 3, …"""
     if isinstance(found, Games):  # somebody is the first here and the second there
         return bool(np.isin(found.first, found.second).any())
     if reading.kind == "preferences":  # and somebody who wins here loses there
         sides = [table.names.index(reading.columns[part]) for part in ("winner", "loser")]
-        won, lost = (set(table.fetch(*sides).distinct(side, "item").values) for side in sides)
+        won, lost = (set(table.distinct(side, "item").values) for side in sides)
         return not won.isdisjoint(lost)
     if reading.kind != "items":
         return True
     longest = 2 * int(found.tiers.lengths.max())
-    rows = table.fetch(table.names.index(reading.columns["item"]))
-    if len(found.tiers.items) < max((1 - _MOST_TWICE) * rows.rows, 2 * len(found)):
+    if len(found.tiers.items) < max((1 - _MOST_TWICE) * table.rows, 2 * len(found)):
         return False
     if (rank := reading.columns.get("rank")) is None:
         return True
     at = table.names.index(rank)
-    cells = [exact_number(cell) for cell in table.fetch(at).distinct(at, "rank").values]
+    cells = [exact_number(cell) for cell in table.distinct(at, "rank").values]
     ranks = [cell for cell in cells if cell is not None and cell == cell]
     return all(1 <= cell <= longest and cell == int(cell) for cell in ranks)
 
 
-def likely_wide(table: OpenTable, named: Mapping[str, Any]) -> list[Reading]:
+def _likely_wide(table: Table, named: Mapping[str, Any]) -> list[Reading]:
     """Readings of a table whose columns are items, or places: by the cells alone.
 
     Ranks are 1, 2, … in every row, with ties, and gaps behind ties if any; three columns or more,
@@ -250,12 +173,12 @@ def likely_wide(table: OpenTable, named: Mapping[str, Any]) -> list[Reading]:
     """
     by_rank, by_place = wide_or_orders(table, named)
     names = by_rank.columns["item"]
-    if len(names) < _LEAST_WIDE or any(plain(name) in _ANY for name in names):
+    if len(names) < _LEAST_WIDE or any(map(is_part, names)):
         return []
     at = [table.names.index(name) for name in names]
-    fetched = table.fetch(*at)
-    places = all(_PLACES.fullmatch(name.strip()) for name in names)
-    columns = [fetched.floats_or_fault(position) for position in at]
+    table.load(*at)
+    places = all(map(is_place, names))
+    columns = [table.floats_or_fault(position) for position in at]
     if any(isinstance(column, BadColumn) for column in columns):
         return [by_place] if places else []
     cells = np.stack([np.asarray(column) for column in columns], axis=1)
@@ -275,184 +198,33 @@ def likely_wide(table: OpenTable, named: Mapping[str, Any]) -> list[Reading]:
     return [by_place] if places and not (tied & ~done).any() else []
 
 
-def wide_or_orders(table: OpenTable, named: Mapping[str, Any]) -> list[Reading]:
-    """Both readings of a table whose rows are rankings, which one column may name."""
-    names = [name for name in table.names if plain(name) in _LISTS | _ENDINGS]
-    if not named.get("list") and not named.get("item") and len(names) == 1:
-        named = {**named, "list": names[0]}
-    return [readings(table, kind, named)[0] for kind in ("wide", "orders")]
+def _takes(kind: Kind, named: Mapping[str, Any]) -> bool:
+    """Whether all that is named has a meaning for this kind; only some take several columns."""
+    several = {part for part in ("list", "item") if not isinstance(named.get(part, ""), str)}
+    return set(named) <= _OPTIONS[kind] and several <= _SEVERAL.get(kind, set())
 
 
-def has_three_sides(table: OpenTable) -> bool:
-    """Whether columns are called as sides are, but there are three: first, second, third."""
-    return any({*sides, third} <= {*table.names} for sides, third in _MARKS.items() if third)
+def _clash(kind: Kind | None, named: Mapping[str, Any]) -> tuple[object, ...]:
+    """What to say of columns that no table has together."""
+    for part in named:
+        if not any(part in options for options in _OPTIONS.values()):
+            raise TypeError(f"there is no option {part!r} for tables of rankings")
+    if kind is not None:
+        wrong = [part for part in named if not _takes(kind, {part: named[part]})]
+        return f"{KINDS[kind]}, and ", *all_of(wrong), " is not for that: leave it out."
+    for one, two in itertools.combinations(named, 2):
+        meant = [next(k for k in KINDS if _takes(k, {part: named[part]})) for part in (one, two)]
+        if not any(_takes(each, {part: named[part] for part in (one, two)}) for each in KINDS):
+            return (
+                Column(one), f" is for a table where {KINDS[meant[0]]}, ", Column(two),
+                f" for one where {KINDS[meant[1]]}: leave one of them out.",
+            )  # fmt: skip
+    return "no table has all of ", *all_of(named), ": leave one of them out."
 
 
-def plain(name: str) -> str:
-    """A name in words, without what only says that it is one: driverId is driver."""
-    tokens = _tokens(name)
-    while len(tokens) > 1 and tokens[-1] in _ENDINGS:
-        tokens = tokens[:-1]
-    return " ".join(tokens)
-
-
-# The parts of each kind: what may play it, and whether it is called as the documentation says. ----
-
-Ways = list[tuple[Columns, bool]]
-Part = Callable[[Sequence[str], Mapping[str, Any]], Ways]
-
-
-def _column(part: str, words: set[str]) -> Part:
-    def find(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
-        if named.get(part) is not None:
-            return [({part: named[part]}, True)]
-        if part in names:
-            return [({part: part}, True)]
-        return [({part: name}, False) for name in names if plain(name) in words]
-
-    return find
-
-
-_list, _item = _column("list", _LISTS), _column("item", _ITEMS)
-
-
-def _value(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
-    given = {part: named[part] for part in ("rank", "score") if named.get(part) is not None}
-    if given:
-        return [(given, True)]
-    exact: Ways = [({part: part}, True) for part in ("rank", "score") if part in names]
-    ranks: Ways = [({"rank": name}, False) for name in names if plain(name) in _RANKS]
-    scores: Ways = [({"score": name}, False) for name in names if plain(name) in _SCORES]
-    return exact or ranks or scores
-
-
-def _sides(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
-    if named.get("first") is not None or named.get("second") is not None:
-        return [({part: named.get(part) for part in ("first", "second")}, True)]
-    if named.get("loser") is not None:
-        return [({}, True)]
-    exact = [pair for pair in SIDES if set(pair) <= set(names)]
-    alike = ((pair, stem) for pair, stem in _pairs(names) if _without_ending(stem) in _SIDES)
-    found = exact or [pair for pair, stem in alike if stem or pair[0].lower() in _BARE]
-    return [({"first": one, "second": two}, bool(exact)) for one, two in found]
-
-
-def _end(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
-    given = ("winner", "first_score", "second_score", "wins", "ties", "loser")
-    if any(named.get(part) is not None for part in given):
-        return [({}, True)]
-    if "winner" in names:
-        return [({"winner": "winner"}, True)]
-    for one, two in SCORES:
-        if {one, two} <= set(names):
-            return [({"first_score": one, "second_score": two}, True)]
-    if set(WINS) <= set(names):
-        return [({"wins": WINS, "ties": TIES if TIES in names else None}, True)]
-    pairs = list(_pairs(names))
-    tied = [name for name in names if set(_tokens(name)[:1]) & _TIED]
-    ties = tied[0] if len(tied) == 1 else None
-    return (
-        [({"winner": name}, False) for name in names if plain(name) in _WINNERS]
-        or [({"first_score": one, "second_score": two}, False)
-            for (one, two), stem in pairs if stem and stem[-1] in _GOALS]
-        or [({"wins": pair, "ties": ties}, False) for pair, stem in pairs if set(stem) & _WON]
-    )  # fmt: skip
-
-
-def _preferred(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
-    """Two columns of one kind: winner_id goes with loser_id, not with loser_name beside it."""
-    won, lost = named.get("winner"), named.get("loser")
-    if won is not None and lost is not None:
-        return [({}, True)]
-    exact = (won or "winner", lost or "loser")
-    if set(exact) <= set(names):
-        return [({"winner": exact[0], "loser": exact[1]}, True)]
-    found = [
-        (one, two)
-        for words in _PREFERRED
-        for one in ([won] if won else names)
-        for two in ([lost] if lost else names)
-        if one == won or plain(one) == words[0]
-        if two == lost or plain(two) == words[1]
-    ]
-    alike = [(one, two) for one, two in found if _tokens(one)[1:] == _tokens(two)[1:]]
-    return [({"winner": one, "loser": two}, False) for one, two in alike or found]
-
-
-def _list_if_there(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
-    return _list(names, named) or [({"list": None}, True)]
-
-
-def _ranks(names: Sequence[str], named: Mapping[str, Any]) -> Ways:
-    if named.get("first_rank") is not None or named.get("second_rank") is not None:
-        return [({part: named.get(part) for part in ("first_rank", "second_rank")}, True)]
-    pairs = [pair for pair, stem in _pairs(names) if stem and stem[-1] in _RANKS]
-    return [({"first_rank": one, "second_rank": two}, False) for one, two in pairs]
-
-
-PARTS: dict[Kind, tuple[Part, ...]] = {
-    "items": (_list, _item, _value),
-    "games": (_sides, _end),
-    "preferences": (_list_if_there, _preferred),
-    "paired-ranks": (_list, _sides, _ranks),
-}
-_MISSING: dict[Part, str] = {
-    _list: "there is no column called list: pass list= with the one that says which list a row "
-    "belongs to.",
-    _item: "there is no column called item: pass item= with the one that names the item.",
-    _value: "there is no column called rank or score: pass rank= or score= with the name of the "
-    "one that orders a list.",
-    _sides: "there are no two columns for the sides "
-    f"({'; '.join(f'{one} and {two}' for one, two in SIDES)}): pass first= and second=.",
-    _end: "no column says how a game ended: pass winner=, or first_score= and second_score=, or "
-    "wins= (two columns) and ties=.",
-    _preferred: "there are no columns called winner and loser: pass winner= and loser=.",
-    _ranks: "there are no two columns of ranks: pass first_rank= and second_rank=.",
-}
-
-
-def _wide(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
-    """All columns are items (or places), but for those that play another part."""
-    lists = named.get("list") or ("list" if "list" in names else None)
-    taken = {lists, named.get("weight") or "weight"}
-    others = [name for name in names if name not in taken and not _ROW_NUMBERS.fullmatch(name)]
-    return {"list": lists, "item": _names(named.get("item") or others)}
-
-
-def _pairs(names: Sequence[str]) -> list[tuple[tuple[str, str], tuple[str, ...]]]:
-    """Columns that are one of each side, and the words that both names have."""
-    by_tokens = {tuple(_tokens(name)): name for name in names}
-    found = []
-    for tokens, name in by_tokens.items():
-        for (one, two), three in _MARKS.items():
-            for at in (i for i, token in enumerate(tokens) if token == one):
-                before, after = tokens[:at], tokens[at + 1 :]
-                other = by_tokens.get((*before, two, *after))
-                if other is not None and (*before, three, *after) not in by_tokens:
-                    found.append(((name, other), (*before, *after)))
-    return found
-
-
-def _tokens(name: str) -> list[str]:
-    return [token.lower() for token in _TOKEN.findall(name)]
-
-
-def _without_ending(stem: tuple[str, ...]) -> str:
-    return " ".join(token for token in stem if token not in _ENDINGS)
-
-
-def _names(columns: Any) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-def _listed(names: Any, most: int = 12) -> str:
-    every = _names(names)
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return ", ".join(every[:most]) + more
-
-
-def _call(reading: Reading) -> str:
-    """The options of a reading as Python writes them."""
-    given = {"kind": reading.kind} if reading.needs_kind else {}
-    columns = {part: value for part, value in reading.columns.items() if value}
-    return ", ".join(f"{part}={value!r}" for part, value in (given | columns).items())
+def all_of(parts: Iterable[str]) -> list[object]:
+    """Columns in a row, for an error in parts."""
+    listed: list[object] = []
+    for part in parts:
+        listed += [", ", Column(part)] if listed else [Column(part)]
+    return listed

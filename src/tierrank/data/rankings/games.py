@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tierrank._types import IntArray
+from tierrank._types import BoolArray, FloatArray, IntArray
 from tierrank.data.rankings.container import Rankings, left_over, short
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing, read_catalogue
 
-FloatArray = npt.NDArray[np.float64]
 OutcomeArray = npt.NDArray[np.int8]
 
 FIRST, TIE, SECOND = 1, 0, -1
@@ -61,7 +60,7 @@ class Games:
     second: IntArray
     outcome: OutcomeArray
     weights: FloatArray
-    neutral: npt.NDArray[np.bool_] | None = None
+    neutral: BoolArray | None = None
     read_as: str = ""
 
     def __post_init__(self) -> None:
@@ -251,7 +250,7 @@ def _integers(values: Any, what: str, rows: int, low: int, high: int) -> IntArra
     return found.astype(np.int64)
 
 
-def _booleans(values: Any, rows: int) -> npt.NDArray[np.bool_]:
+def _booleans(values: Any, rows: int) -> BoolArray:
     found = np.array(values)
     if found.dtype != np.bool_ or found.shape != (rows,):
         raise ValueError(

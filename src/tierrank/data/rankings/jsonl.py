@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from tierrank.data.files import expands, read_bytes, writing
+from tierrank.data.files import DataFileError, expands, read_bytes, writing
 from tierrank.data.rankings.container import Rankings
-from tierrank.data.rankings.errors import JsonLinesError
+from tierrank.data.text import MARK
 from tierrank.tiers import Tiers
 from tierrank.tiers.catalogue import catalogue_of
 
@@ -29,7 +29,10 @@ _PLAIN = {str, int}
 _LARGEST_CATALOGUE = 1 << 40
 _MOST_WRITTEN_OUT = 10**8
 _LISTS_AT_A_TIME = 1 << 14
-_MARK = b"\xef\xbb\xbf"  # that some editors begin UTF-8 with
+
+
+class JsonLinesError(DataFileError):
+    """A file of JSON lines that cannot be read: says which, where, what is wrong and what to do."""
 
 
 class _Catalogue(NamedTuple):
@@ -113,7 +116,7 @@ def read_jsonl_rankings(
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Number and content of every line that is not empty."""
-    content = read_bytes(path, JsonLinesError).removeprefix(_MARK)
+    content = read_bytes(path, JsonLinesError).removeprefix(MARK)
     for number, raw in enumerate(BytesIO(content), start=1):
         if raw := raw.strip():
             yield number, raw

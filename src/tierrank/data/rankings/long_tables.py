@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
+import numpy as np
+
+from tierrank._types import BoolArray, FloatArray, IntArray, ObjectArray
 from tierrank.data.files import expands
-from tierrank.data.rankings.columns import OpenTable, open_table
-from tierrank.data.rankings.container import Rankings
-from tierrank.data.rankings.detection import complete
-from tierrank.data.rankings.long_rows import LongColumns, read_rows
-from tierrank.data.rankings.long_writer import write_long_rankings
-from tierrank.data.rankings.missing_ranks import MissingRank, checked_option
-from tierrank.data.tables.reader import TableFormat
+from tierrank.data.rankings.container import Entries, Rankings
+from tierrank.data.rankings.usual_names import complete
+from tierrank.data.tables.columns import MISSING, BadColumn, exact_number, order_of
+from tierrank.data.tables.opening import (
+    Keys,
+    Table,
+    TableFormat,
+    need_pyarrow,
+    open_table,
+    table_suffix,
+)
+from tierrank.data.tables.ranking_tables import is_utf8, write_arrow
 from tierrank.data.text import shown
-from tierrank.tiers.catalogue import read_catalogue
+from tierrank.errors import Argument, ArgumentError, Column
+from tierrank.tiers.arrays import preview
+from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
+from tierrank.tiers.labels import group_rows
 
-__all__ = ["read_long_rankings", "write_long_rankings"]
-
+Action = Literal["drop", "last"]
+MissingRank = Literal["error", "drop", "last"] | Mapping[str, Action]
 Twice = Literal["error", "best"]
+
+# Not started, finished, qualified or prequalified, excluded and so on, as race results say it.
+WORDS = ("DNF", "DNS", "DNQ", "DNPQ", "DNP", "DSQ", "DQ", "EX", "NC", "RET", "WD")
+
+_BETWEEN_KEYS = " / "
+_INT64 = range(-(2**63), 2**63)
 
 
 @expands
@@ -105,35 +125,56 @@ def read_long_rankings(
       'rome': ann > {bob, cy}
       'oslo': cy > ann
     """
-    without_rank = checked_option(missing_rank)
+    without_rank = _checked_option(missing_rank)
     if twice not in get_args(Twice):
-        raise ValueError(f'twice is "error" or "best", not {twice!r}.')
+        raise ArgumentError(Argument("twice"), f' is "error" or "best", not {twice!r}.')
     if rest not in ("absent", "last"):
-        raise ValueError(f'rest is "absent" or "last", not {rest!r}.')
+        raise ArgumentError(Argument("rest"), f' is "absent" or "last", not {rest!r}.')
     stated = read_catalogue(items)
     named = {"list": list, "item": item, "rank": rank, "score": score}
     with open_table(source, format, separator) as table:
         columns = _find(table, complete(table, "items", named), weight)
-        entries, weights = read_rows(
-            table.fetch(*columns.all()), columns, stated, without_rank, twice == "best"
-        )
+        entries, weights = _read_rows(table, columns, stated, without_rank, twice == "best")
     return Rankings(entries.tiers(rest == "last"), weights)
 
 
-def _find(table: OpenTable, chosen: Mapping[str, Any], weight: str | None) -> LongColumns:
+class _LongColumns(NamedTuple):
+    """Positions of the columns; `lower` is whether a lower value is better, as for ranks."""
+
+    lists: tuple[int, ...]
+    item: int
+    value: int
+    lower: bool
+    weight: int | None
+
+    @property
+    def what(self) -> str:
+        """How an error calls the value."""
+        return "rank" if self.lower else "score"
+
+    def all(self) -> tuple[int, ...]:
+        """Every column that is read."""
+        weight = () if self.weight is None else (self.weight,)
+        return (*self.lists, self.item, self.value, *weight)
+
+
+def _find(table: Table, chosen: Mapping[str, Any], weight: str | None) -> _LongColumns:
     """Find the columns by name."""
     rank, score = chosen.get("rank"), chosen.get("score")
     if rank is not None and score is not None:
         table.refuse(
-            f"rank {shown(rank)} and score {shown(score)} would both order the lists: pass one "
-            "of rank= and score=."
+            f"rank {shown(rank)} and score {shown(score)} would both order the lists: pass one of ",
+            Column("rank"),
+            " and ",
+            Column("score"),
+            ".",
         )
     lists = chosen["list"]
     names = (lists,) if isinstance(lists, str) else tuple(lists)
     if not names:
         table.refuse("list names no column: give one, or several.")
     value = score if rank is None else rank
-    columns = LongColumns(
+    columns = _LongColumns(
         tuple(table.find(name, "list") for name in names),
         table.find(chosen["item"], "item"),
         table.find(str(value), "score" if rank is None else "rank"),
@@ -142,3 +183,268 @@ def _find(table: OpenTable, chosen: Mapping[str, Any], weight: str | None) -> Lo
     )
     table.refuse_twice(columns.all())
     return columns
+
+
+def _read_rows(
+    table: Table,
+    columns: _LongColumns,
+    stated: Catalogue | None,
+    without_rank: Mapping[str, str],
+    keep_best: bool,
+) -> tuple[Entries, FloatArray]:
+    """Give the entries and [lists] weights; every fault is said with the line that has it."""
+    table.load(*columns.all())
+    values, dropped = _ranks_and_dropped(table, columns.value, columns.what, without_rank)
+    if not columns.lower:
+        np.negative(values, out=values, where=np.isfinite(values))  # who is last stays at infinity
+    every_list = _lists(table, columns.lists)
+    weights = _weights(table, columns.weight, every_list)
+    names = table.keys(columns.item, "item")
+    rows = np.flatnonzero(~dropped)
+    if not len(rows):
+        table.refuse(f"no row has a {columns.what}: nothing is left.")
+
+    def refuse(entry: int, *what: object) -> NoReturn:
+        table.refuse(*what, row=int(rows[entry]), at=columns.item)
+
+    lists = every_list.of(rows)
+    items, catalogue = _items(names.of(rows), stated, refuse)
+    entries = Entries(lists.codes, items, values[rows], lists.keys, catalogue)
+    entries = entries.without_repeats(keep_best, refuse)
+    return entries, weights[rows[lists.first_rows()]]
+
+
+def _lists(table: Table, positions: Sequence[int]) -> Keys:
+    """Number the lists in order of first appearance, and give what they are called."""
+    columns = [table.keys(at, "list") for at in positions]
+    if len(columns) == 1:
+        return columns[0]
+    together = columns[0].codes
+    for column in columns[1:]:
+        together = together * len(column.keys) + column.codes
+        together = group_rows(together, table.rows)[0]  # small again, so that none overflows
+    lists = Keys(together, np.empty(int(together.max()) + 1, dtype=object))
+    first = lists.first_rows()
+    words = [column.keys[column.codes[first]].tolist() for column in columns]
+    lists.keys[:] = [_BETWEEN_KEYS.join(map(str, parts)) for parts in zip(*words, strict=True)]
+    same, often = Counter(lists.keys.tolist()).most_common(1)[0]
+    if often > 1:
+        table.refuse(
+            f"two lists would be called {shown(same)}: rename one, without {_BETWEEN_KEYS!r}."
+        )
+    return lists
+
+
+def _weights(table: Table, position: int | None, lists: Keys) -> FloatArray:
+    """[rows] the weight of the row's list, which all its rows agree on."""
+    if position is None:
+        return np.ones(table.rows)
+    values = table.weights(position)
+    table.check(
+        values != values[lists.first_rows()][lists.codes],
+        position,
+        "the weight differs from that of an earlier row of the same list: it is the list's, so "
+        "give all its rows the same.",
+    )
+    return values
+
+
+def _items(
+    names: Keys, stated: Catalogue | None, refuse: Callable[..., NoReturn]
+) -> tuple[IntArray, Catalogue]:
+    """Number the items: as the catalogue says, or as `catalogue_of` does."""
+    found = tuple(names.keys.tolist())
+    stated = catalogue_of(found) if stated is None else stated
+    if any(isinstance(name, str) for name in stated.names or ()):
+        found = tuple(map(str, found))  # words that all happen to be numbers
+    number = {name: i for i, name in enumerate(stated.items)}
+    numbers = np.fromiter((number.get(name, -1) for name in found), np.int64, len(found))
+    if numbers.min() < 0:
+        unknown = int(numbers.argmin())
+        at = int((names.codes == unknown).argmax())
+        refuse(at, f"the item {shown(found[unknown])} is not in the catalogue that items= gives.")
+    return numbers[names.codes], stated
+
+
+# Rows without a rank: cells that are empty, and words such as DNF ---------------------------------
+
+
+def _checked_option(missing_rank: MissingRank) -> Mapping[str, str]:
+    """Give the option as a mapping from words in capitals, "" for what is missing."""
+    if isinstance(missing_rank, Mapping):
+        for word, action in missing_rank.items():
+            if not isinstance(word, str) or action not in ("drop", "last"):
+                raise ArgumentError(
+                    Argument("missing_rank"),
+                    f' maps words to "drop" or "last", not {word!r} to {action!r}.',
+                )
+        return {word.strip().upper(): action for word, action in missing_rank.items()}
+    if missing_rank == "error":
+        return {}
+    if missing_rank not in ("drop", "last"):
+        raise ArgumentError(
+            Argument("missing_rank"),
+            ' is "error", "drop" or "last", or maps words to "drop" or "last", not '
+            f"{missing_rank!r}.",
+        )
+    return dict.fromkeys(("", *WORDS), missing_rank)
+
+
+def _ranks_and_dropped(
+    table: Table, position: int, what: str, actions: Mapping[str, str]
+) -> tuple[FloatArray, BoolArray]:
+    """Read ranks, or scores.
+
+    Returns
+    -------
+    values
+        [rows] finite, or infinity for a row that goes behind all others
+    dropped
+        [rows] whether to leave the row out
+    """
+    found = table.floats_or_fault(position)
+    if not isinstance(found, BadColumn) and not table.rounds(position):
+        words, codes = np.array([""], dtype=object), np.where(np.isnan(found), 0, -1)
+        values = found.copy()
+    else:
+        values, codes, words = _values_and_words(table, position, what)
+    table.check(
+        np.isinf(values), position, f"the {what} is infinite: give a number, or leave the row out."
+    )
+    action = np.array([actions.get(word, "") for word in words] + ["number"], dtype=object)[codes]
+    unknown = action == ""
+    if unknown.any():
+        row = int(unknown.argmax())
+        table.refuse(*_unknown(words[codes[row]], what, actions), row=row, at=position)
+    values[action == "last"] = math.inf
+    return values, action == "drop"
+
+
+def _values_and_words(
+    table: Table, position: int, what: str
+) -> tuple[FloatArray, IntArray, ObjectArray]:
+    """Values, NaN for what is a word; and which of the words, -1 for what is a number."""
+    codes, cells = table.distinct(position, what)
+    exact = [exact_number(cell) for cell in cells]
+    if None in exact and not any(isinstance(cell, str) for cell in cells):
+        table.floats(position, what)  # which says what is wrong
+    values = order_of([math.nan if number is None else number for number in exact])
+    words: dict[str, int] = {}
+    word_of = np.full(len(cells), -1)
+    for code in np.flatnonzero(np.isnan(values)).tolist():
+        text = "" if cells[code] is None else str(cells[code]).strip()
+        word = "" if text in MISSING else text.upper()
+        word_of[code] = words.setdefault(word, len(words))
+    known = np.array([*words, None], dtype=object)[:-1]
+    return values[codes], word_of[codes], known
+
+
+def _unknown(word: str, what: str, actions: Mapping[str, str]) -> tuple[object, ...]:
+    if word:
+        known = ", ".join(w for w in actions if w)
+        nor = f" and not among the words for none ({known})" if known else ""
+        return (
+            f"the {what} is {shown(word)}, which is not a number{nor}: mend it, or say what to do "
+            "with such rows, as in ",
+            Argument("missing_rank", {word: "last"}),
+            " or ",
+            Argument("missing_rank", {word: "drop"}),
+            ".",
+        )
+    return (
+        f"the {what} is missing: give one, or pass ",
+        Argument("missing_rank", "drop"),
+        " to leave such rows out, or ",
+        Argument("missing_rank", "last"),
+        " to put them behind the others.",
+    )
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def write_long_rankings(rankings: Rankings, path: str | PathLike[str]) -> None:
+    """Write a CSV or Parquet file with the columns list, item, rank and weight.
+
+    `read_long_rankings` with ``weight="weight"`` gives back the same lists. A rank is 1 more than
+    the number of items above. Lists are called by their key, or else 1, 2, …; items by their
+    name. What is not written: the rest (read it with ``rest="last"``), and items that no list
+    names (pass ``items=``). In CSV, names that are strings of digits come back as integers if all
+    of them are. The file is written beside and renamed.
+
+    Parameters
+    ----------
+    rankings
+        with names and keys that are integers or strings, and no list without items
+    path
+        a name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rankings = Rankings.from_rankings([["ann", ("bob", "cy"), "dee"]], weights=[3])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_long_rankings(rankings, Path(folder, "votes.csv"))
+    ...     print(Path(folder, "votes.csv").read_text())
+    list,item,rank,weight
+    1,ann,1,3
+    1,bob,2,3
+    1,cy,2,3
+    1,dee,4,3
+    """
+    path = Path(path)
+    table_suffix(path)
+    need_pyarrow(path)
+    table = _arrow_table(rankings)
+    words = {what: table.column(what).unique().to_pylist() for what in ("list", "item")}
+    write_arrow(path, iter([table]), table.column_names, words)
+
+
+def _arrow_table(rankings: Rankings) -> Any:
+    """The rows, by list and then best first, as a `pyarrow.Table`."""
+    import pyarrow as pa
+
+    tiers = rankings.tiers
+    sizes = tiers.lengths.cpu().numpy()
+    if not len(sizes):
+        raise ValueError("there are no lists: a file needs at least one.")
+    if not sizes.all():
+        raise ValueError(
+            f"list {int(sizes.argmin())} names no item, which a table in long form cannot say: "
+            "leave it out."
+        )
+    tier_sizes = tiers.tier_sizes.cpu().numpy()
+    starts = tiers.tier_offsets.cpu().numpy()[:-1]
+    list_starts = np.repeat(np.cumsum(sizes) - sizes, tiers.list_offsets.diff().cpu().numpy())
+    lists = np.arange(1, len(sizes) + 1).tolist() if tiers.keys is None else tiers.keys.tolist()
+    if len(set(map(str, lists))) < len(lists):
+        raise ValueError("two lists have the same key: give each its own.")
+    return pa.table(
+        {
+            "list": _repeated(lists, np.repeat(np.arange(len(sizes)), sizes), "key of list"),
+            "item": _repeated(list(rankings.items), tiers.items.cpu().numpy(), "name of item"),
+            "rank": np.repeat(starts - list_starts + 1, tier_sizes),
+            "weight": np.repeat(rankings.weights, sizes),
+        }
+    )
+
+
+def _repeated(names: list[Any], codes: Any, what: str) -> Any:
+    """A column of names: integers if all are, else strings."""
+    import pyarrow as pa
+
+    for number, name in enumerate(names):
+        whole = isinstance(name, int) and not isinstance(name, bool) and name in _INT64
+        text = isinstance(name, str) and name.strip() and "\0" not in name and is_utf8(name)
+        if not whole and not text:
+            raise ValueError(
+                f"the {what} {number} is {preview(name)}: write integers of 64 bits, or strings "
+                "that are not empty and hold nothing that UTF-8 cannot write, nor NUL."
+            )
+    if all(isinstance(name, int) for name in names):
+        return pa.array(names, pa.int64()).take(pa.array(codes))
+    words = list(map(str, names))
+    same, often = Counter(words).most_common(1)[0]
+    if often > 1:
+        raise ValueError(f"an integer and a string are both {same!r}: rename one of them.")
+    return pa.array(words, pa.large_string()).take(pa.array(codes))

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from tierrank._types import IntArray
+from tierrank._types import BoolArray, FloatArray, IntArray
 from tierrank.data.files import expands
-from tierrank.data.rankings.columns import Fetched, open_table
 from tierrank.data.rankings.games import FIRST, SECOND, TIE, Games, OutcomeArray
-from tierrank.data.rankings.pair_columns import Wanted, choose
-from tierrank.data.rankings.sides import read_sides
-from tierrank.data.rankings.winners import TIE_WORDS, WinnerAs, Winners, outcomes
-from tierrank.data.tables.assembly import BadColumn, FloatArray
-from tierrank.data.tables.reader import TableFormat
+from tierrank.data.rankings.usual_names import complete
+from tierrank.data.tables.columns import BadColumn
+from tierrank.data.tables.opening import Sides, Table, TableFormat, open_table
+from tierrank.data.text import shown
+from tierrank.errors import Argument, ArgumentError, Column
+
+WinnerAs = Literal["either", "name", "side"]
+
+TIE_WORDS = (
+    "tie", "tied", "draw", "drawn", "equal", "both", "bothbad", "both_bad", "tie (bothbad)",
+)  # fmt: skip
+SIDE_WORDS = (
+    ("first", "second"), ("a", "b"), ("left", "right"), ("model_a", "model_b"), ("home", "away"),
+)  # fmt: skip
+
+_UNKNOWN = 2
 
 
 @expands
@@ -112,49 +121,130 @@ def read_games(
     array([1, 0], dtype=int8)
     """
     if winner_as not in get_args(WinnerAs):
-        raise ValueError(f"winner_as is one of {get_args(WinnerAs)}, not {winner_as!r}.")
+        known = get_args(WinnerAs)
+        raise ArgumentError(Argument("winner_as"), f" is one of {known}, not {winner_as!r}.")
     if isinstance(tie_words, str):
-        raise ValueError(f"tie_words is a list of words, not one string: [{tie_words!r}].")
-    scores = (first_score, second_score)
-    wanted = Wanted((first, second), winner, scores, wins, ties, weight, neutral, loser)
+        raise ArgumentError(
+            Argument("tie_words"), f" is a list of words, not one string: [{tie_words!r}]."
+        )
+    named = {
+        "first": first, "second": second, "winner": winner, "loser": loser,
+        "first_score": first_score, "second_score": second_score, "wins": wins, "ties": ties,
+        "weight": weight, "neutral": neutral,
+    }  # fmt: skip
     with open_table(source, format, separator) as table:
-        columns = choose(table, wanted)
-        fetched = table.fetch(*dict.fromkeys(columns.named()))
-        sides = read_sides(fetched, columns.first, columns.second)
-        fetched.check(
+        columns = _choose(table, named)
+        table.load(*columns.all())
+        sides = table.sides(columns.first, columns.second)
+        table.check(
             sides.first == sides.second,
             columns.second,
             "a side plays against itself: leave the row out, or name its sides.",
         )
-        rows, weights = np.arange(fetched.rows), np.ones(fetched.rows)
+        rows, weights = np.arange(table.rows), np.ones(table.rows)
         if columns.weight is not None:
-            weights = fetched.weights(columns.weight)
+            weights = table.weights(columns.weight)
         if columns.wins is not None:
-            rows, outcome, weights = _counted(fetched, columns.wins, columns.ties)
+            rows, outcome, weights = _counted(table, columns.wins, columns.ties)
         elif columns.scores is not None:
-            outcome = _by_scores(fetched, columns.scores)
+            outcome = _by_scores(table, columns.scores)
         elif columns.winner is not None:
-            winners = Winners(columns.winner, winner_as, tie_words, columns.words)
-            outcome = outcomes(fetched, sides, winners)
+            names = (table.names[columns.first], table.names[columns.second])
+            winners = _Winners(columns.winner, winner_as, tie_words, names)
+            outcome = _by_winner(table, sides, winners)
         else:
-            outcome = np.full(fetched.rows, FIRST, dtype=np.int8)  # the winner's column is first
-        away = None if columns.neutral is None else _truth(fetched, columns.neutral)[rows]
+            outcome = np.full(table.rows, FIRST, dtype=np.int8)  # the winner's column is first
+        away = None if columns.neutral is None else _truth(table, columns.neutral)[rows]
     return Games(sides.names, sides.first[rows], sides.second[rows], outcome, weights, away)
 
 
-def _truth(fetched: Fetched, position: int) -> npt.NDArray[np.bool_]:
-    values, what = fetched.floats_or_fault(position), "write true or false (or 1 or 0)"
+# Which columns ------------------------------------------------------------------------------------
+
+
+class _PairColumns(NamedTuple):
+    """Positions of the columns; winner, scores or wins say how a game ended, or the first won."""
+
+    first: int
+    second: int
+    winner: int | None
+    scores: tuple[int, int] | None
+    wins: tuple[int, int] | None
+    ties: int | None
+    weight: int | None
+    neutral: int | None
+
+    def all(self) -> tuple[int, ...]:
+        """Every column that is read."""
+        single = (self.first, self.second, self.winner, self.ties, self.weight, self.neutral)
+        both = (*(self.scores or ()), *(self.wins or ()))
+        return tuple(i for i in (*single, *both) if i is not None)
+
+
+def _choose(table: Table, named: Mapping[str, Any]) -> _PairColumns:
+    """Find the columns, by the names that were given or by those that people use."""
+    given = {part for part, value in named.items() if value is not None}
+    if len(given & {"first", "second"}) == 1:
+        both = "pass both of ", Column("first"), " and ", Column("second")
+        table.refuse(*both, ", the columns of the two sides.")
+    if len(given & {"first_score", "second_score"}) == 1:
+        table.refuse("pass both of ", Column("first_score"), " and ", Column("second_score"), ".")
+    if len(given & {"winner", "first_score", "wins"}) > 1:
+        table.refuse("winner, scores and wins each say how a game ended: pass one of them.")
+    if "ties" in given and "wins" not in given:
+        table.refuse(Column("ties"), " counts ties beside wins: pass ", Column("wins"), " too.")
+    if "loser" in given:
+        if "winner" not in given or given & {"first", "second"}:
+            with_winner = Column("loser"), " goes with ", Column("winner")
+            table.refuse(*with_winner, ", and they are the sides: leave out the others.")
+        found = {"first": named["winner"], "second": named["loser"]}
+    else:
+        parts = {part: named[part] for part in named if part not in ("loser", "weight", "neutral")}
+        found = dict(complete(table, "games", parts))
+    found |= {"weight": named["weight"], "neutral": named["neutral"]}
+
+    def find(part: str) -> int | None:
+        name = found.get(part)
+        return None if name is None else table.find(name, part)
+
+    wins = found.get("wins")
+    if wins is not None and (isinstance(wins, str) or len(wins) != 2):
+        table.refuse(f"wins names two columns, those of the first and second, not {wins!r}.")
+    columns = _PairColumns(
+        first=table.find(str(found["first"]), "first"),
+        second=table.find(str(found["second"]), "second"),
+        winner=find("winner"),
+        scores=_both(find("first_score"), find("second_score")),
+        wins=None if wins is None else (table.find(wins[0], "wins"), table.find(wins[1], "wins")),
+        ties=find("ties"),
+        weight=find("weight"),
+        neutral=find("neutral"),
+    )
+    if columns.wins is not None and columns.weight is not None:
+        table.refuse("weight and wins both say how often: pass one of them.")
+    table.refuse_twice(columns.all())
+    return columns
+
+
+def _both(one: int | None, two: int | None) -> tuple[int, int] | None:
+    return None if one is None or two is None else (one, two)
+
+
+# How a game ended ---------------------------------------------------------------------------------
+
+
+def _truth(table: Table, position: int) -> BoolArray:
+    values, what = table.floats_or_fault(position), "write true or false (or 1 or 0)"
     if isinstance(values, BadColumn):
-        fetched.refuse(values.row, position, f"{what}: the neutral column {values.why}")
-    fetched.check(~np.isin(values, (0, 1)), position, f"{what} for neutral ground.")
+        table.refuse(f"{what}: the neutral column {values.why}", row=values.row, at=position)
+    table.check(~np.isin(values, (0, 1)), position, f"{what} for neutral ground.")
     return np.asarray(values == 1)
 
 
-def _by_scores(fetched: Fetched, positions: tuple[int, int]) -> OutcomeArray:
+def _by_scores(table: Table, positions: tuple[int, int]) -> OutcomeArray:
     """[rows] the higher score wins."""
-    one, two = fetched.in_order(positions, "score")
+    one, two = table.in_order(positions, "score")
     for scores, position in ((one, positions[0]), (two, positions[1])):
-        fetched.check(
+        table.check(
             ~np.isfinite(scores),
             position,
             "the score is missing or infinite: leave out games that were not played.",
@@ -163,19 +253,105 @@ def _by_scores(fetched: Fetched, positions: tuple[int, int]) -> OutcomeArray:
 
 
 def _counted(
-    fetched: Fetched, wins: tuple[int, int], ties: int | None
+    table: Table, wins: tuple[int, int], ties: int | None
 ) -> tuple[IntArray, OutcomeArray, FloatArray]:
     """From counts a row to a row an outcome that was seen: its row, the outcome, how often."""
     ends = {FIRST: wins[0], SECOND: wins[1]} | ({} if ties is None else {TIE: ties})
-    counts = np.empty((fetched.rows, len(ends)))
+    counts = np.empty((table.rows, len(ends)))
     for column, position in zip(counts.T, ends.values(), strict=True):
-        column[:] = fetched.floats(position, "count")
-        fetched.check(
+        column[:] = table.floats(position, "count")
+        table.check(
             ~(np.isfinite(column) & (column >= 0)),
             position,
             "the count is missing, negative or infinite: give how often it ended so, or 0.",
         )
     rows, places = np.nonzero(counts)
     if not len(rows):
-        fetched.refuse(None, wins[0], "all counts are 0: there is no game.")
+        table.refuse("all counts are 0: there is no game.")
     return rows, np.array(list(ends), dtype=np.int8)[places], counts[rows, places]
+
+
+class _Winners(NamedTuple):
+    """The column of winners, and how they are written."""
+
+    position: int
+    written_as: WinnerAs
+    tie_words: Sequence[str]
+    column_names: tuple[str, str]  # of the two sides, which are words for them too
+
+
+def _by_winner(table: Table, sides: Sides, how: _Winners) -> OutcomeArray:
+    """[rows] who won; a word that is unknown, or that means two things, is refused."""
+    winner = table.keys(how.position, "winner", missing=())  # None may be a word for a tie
+    known = _vocabulary(how)
+    number = {str(name): i for i, name in enumerate(sides.names)}
+    words = [str(word) for word in winner.keys.tolist()]
+    named = np.array([number.get(word, -1) for word in words], dtype=np.int64)[winner.codes]
+    said = np.array([known.get(_plain(word), _UNKNOWN) for word in words], dtype=np.int8)
+    by_word = said[winner.codes]
+    by_name = np.full(table.rows, _UNKNOWN, dtype=np.int8)
+    if how.written_as != "side":
+        by_name[named == sides.first] = FIRST
+        by_name[named == sides.second] = SECOND
+        # A word that is also a name, be it of a side that did not play here: which is meant?
+        names = {_plain(name) for name in number}
+        like_a_name = np.array([_plain(word) in names for word in words])[winner.codes]
+        two_things = (by_word != _UNKNOWN) & like_a_name & (by_word != by_name)
+        if two_things.any():
+            row = int(two_things.argmax())
+            table.refuse(*_ambiguous(words[winner.codes[row]]), row=row, at=how.position)
+    found: OutcomeArray = np.where(by_name == _UNKNOWN, by_word, by_name)
+    unknown = found == _UNKNOWN
+    if unknown.any():
+        row = int(unknown.argmax())
+        two = tuple(str(sides.names[side[row]]) for side in (sides.first, sides.second))
+        what = _strange(words[winner.codes[row]], two, how.written_as, known)
+        table.refuse(*what, row=row, at=how.position)
+    return found
+
+
+def _vocabulary(how: _Winners) -> dict[str, int]:
+    """What each word means; one that would mean two things, as with columns b and a, is none."""
+    meanings: dict[str, set[int]] = {}
+    pairs = [] if how.written_as == "name" else [*SIDE_WORDS, how.column_names]
+    words = [(word, TIE) for word in how.tie_words]
+    words += [said for one, two in pairs for said in ((one, FIRST), (two, SECOND))]
+    for word, outcome in words:
+        meanings.setdefault(_plain(word), set()).add(outcome)
+    return {word: meant.pop() for word, meant in meanings.items() if len(meant) == 1}
+
+
+def _plain(word: str) -> str:
+    return word.strip().lower()
+
+
+def _ambiguous(word: str) -> tuple[object, ...]:
+    return (
+        f"the winner {shown(word)} is the name of a side, and also a word for a side or for a tie: "
+        "rename the side, or pass ",
+        Argument("winner_as", "name"),
+        " or ",
+        Argument("winner_as", "side"),
+        ", or other ",
+        Argument("tie_words"),
+        ".",
+    )
+
+
+def _strange(
+    word: str, names: tuple[str, ...], written_as: WinnerAs, known: dict[str, int]
+) -> tuple[object, ...]:
+    ways = []
+    if written_as != "side":
+        ways.append(f"the name of a side ({shown(names[0])}, {shown(names[1])})")
+    ways += [
+        f"a word for {what} ({', '.join(w for w, meant in known.items() if meant == outcome)})"
+        for what, outcome in (("the first", FIRST), ("the second", SECOND), ("a tie", TIE))
+        if outcome in known.values()
+    ]
+    return (
+        f"the winner is {shown(word)}, which is not {', nor '.join(ways)}: mend it, or name your "
+        "words for a tie with ",
+        Argument("tie_words"),
+        ".",
+    )

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tierrank._types import BoolArray, FloatArray
 from tierrank.data.files import expands
-from tierrank.data.rankings.columns import Keys, open_table
-from tierrank.data.rankings.container import Rankings
-from tierrank.data.rankings.detection import complete
-from tierrank.data.rankings.grouped import Entries
-from tierrank.data.rankings.sides import Sides, read_sides
-from tierrank.data.tables.assembly import FloatArray
-from tierrank.data.tables.reader import TableFormat
+from tierrank.data.rankings.container import Entries, Rankings
+from tierrank.data.rankings.usual_names import complete
+from tierrank.data.tables.opening import Keys, Sides, Table, TableFormat, open_table
 from tierrank.data.text import shown
-from tierrank.tiers.arrays import preview, to_numpy
-from tierrank.tiers.catalogue import Catalogue, encode, plain_list
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.catalogue import Catalogue
 
 
 @expands
@@ -85,70 +79,24 @@ def read_paired_ranks(
         chosen = complete(table, "paired-ranks", named)
         places = [table.find(str(chosen[part]), part) for part in named]
         table.refuse_twice(places)
-        fetched = table.fetch(*places)
-        lists = fetched.keys(places[0], "list")
-        sides = read_sides(fetched, places[1], places[2])
-        ranks = np.stack(fetched.in_order(places[3:], "rank"), axis=1)
-        return _rankings(lists, sides, ranks, lambda row, side, what: fetched.refuse(
-            row, places[3 + side], what
-        ))  # fmt: skip
+        table.load(*places)
+        lists = table.keys(places[0], "list")
+        sides = table.sides(places[1], places[2])
+        ranks = np.stack(table.in_order(places[3:], "rank"), axis=1)
+        entries = _entries(table, lists, sides, ranks, places[3:])
+    tiers = entries.tiers(False)
+    return Rankings(tiers, np.ones(len(tiers)))
 
 
-def rankings_from_paired_ranks(
-    list: Any, first: Any, first_rank: Any, second: Any, second_rank: Any
-) -> Rankings:
-    """Do the same as `read_paired_ranks` with five columns that are at hand, as arrays or lists.
+def _entries(
+    table: Table, lists: Keys, sides: Sides, ranks: FloatArray, rank_columns: Sequence[int]
+) -> Entries:
+    """Take each item of each list once."""
 
-    Parameters
-    ----------
-    list
-        [rows] which rows belong together: numbers or strings
-    first, second
-        [rows] the two items, of any type that can be a name
-    first_rank, second_rank
-        [rows] their ranks
-
-    Examples
-    --------
-    >>> rankings_from_paired_ranks([7, 7], ["a", "a"], [2, 2], ["b", "c"], [1, 2])
-    Rankings(1 list of weight 1, 3 items)
-      1 × b > {a, c}
-    """
-    ranks = np.stack([_numbers(first_rank, "first_rank"), _numbers(second_rank, "second_rank")], 1)
-    rows = len(ranks)
-    if not rows:
-        raise ValueError("there are no rows: give at least one.")
-    columns = [plain_list(first), plain_list(second)]
-    for what, names in zip(("first", "second"), columns, strict=True):
-        if len(names) != rows:
-            raise ValueError(f"{what} has {len(names)} names for {rows} ranks: give one a row.")
-    names = [name for pair in zip(*columns, strict=True) for name in pair]
-    codes, catalogue = encode(names, 2 * np.arange(rows + 1), None)
-    lists = Keys(*group_rows(to_numpy(list, "list"), rows))
-
-    def refuse(row: int, side: int, what: str) -> NoReturn:
-        raise ValueError(f"row {row}: {what}")
-
-    sides = Sides(codes[::2], codes[1::2], tuple(catalogue.items))
-    return _rankings(lists, sides, ranks, refuse)
-
-
-def _numbers(values: Any, what: str) -> FloatArray:
-    found = to_numpy(values, what)
-    if found.ndim != 1 or (found.dtype.kind not in "iuf" and len(found)):
-        raise ValueError(f"{what} must be numbers, one a row, not {preview(values)}.")
-    return found.astype(np.float64)
-
-
-def _rankings(
-    lists: Keys, sides: Sides, ranks: FloatArray, refuse: Callable[[int, int, str], NoReturn]
-) -> Rankings:
-    """Take each item of each list once; `refuse` has a row, which side it concerns, and why."""
-
-    def check(wrong: npt.NDArray[np.bool_], why: Callable[[int], str]) -> None:
+    def check(wrong: BoolArray, why: Callable[[int], str]) -> None:
         if wrong.any():
             at = int(wrong.argmax())
-            refuse(at // 2, at % 2, why(at))
+            table.refuse(why(at), row=at // 2, at=rank_columns[at % 2])
 
     check(
         np.repeat(sides.first == sides.second, 2),
@@ -171,5 +119,4 @@ def _rankings(
     )
     kept = np.sort(first)
     catalogue = Catalogue(len(sides.names), sides.names)
-    tiers = Entries(list_of[kept], items[kept], values[kept], lists.keys, catalogue).tiers(False)
-    return Rankings(tiers, np.ones(len(tiers)))
+    return Entries(list_of[kept], items[kept], values[kept], lists.keys, catalogue)

@@ -10,10 +10,8 @@ import numpy as np
 
 from tierrank._types import IntArray
 from tierrank.data.files import expands
-from tierrank.data.rankings.columns import Fetched, Keys, open_table
 from tierrank.data.rankings.container import Rankings
-from tierrank.data.rankings.sides import Sides, read_sides
-from tierrank.data.tables.reader import TableFormat
+from tierrank.data.tables.opening import Keys, Sides, Table, TableFormat, open_table
 from tierrank.data.text import shown
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets
@@ -83,19 +81,19 @@ def read_preferences(
         at_winner, at_loser = table.find(winner, "winner"), table.find(loser, "loser")
         positions = (at_winner, at_loser) if at_list is None else (at_list, at_winner, at_loser)
         table.refuse_twice(positions)
-        fetched = table.fetch(*positions)
-        sides = read_sides(fetched, at_winner, at_loser)
-        fetched.check(
+        table.load(*positions)
+        sides = table.sides(at_winner, at_loser)
+        table.check(
             sides.first == sides.second,
             at_loser,
             "winner and loser are the same item: leave the row out.",
         )
-        lists = None if at_list is None else fetched.keys(at_list, "list")
+        lists = None if at_list is None else table.keys(at_list, "list")
         pairs = _by_list(sides, lists)
         try:
             tiers = Tiers.from_preferences(pairs, items=len(sides.names), method=method)
         except ValueError:  # nothing else can be wrong with numbers
-            _refuse_cycle(fetched, at_winner, sides, lists, pairs)
+            _refuse_cycle(table, at_winner, sides, lists, pairs)
     keys = None if lists is None else lists.keys
     return Rankings(replace(tiers, names=sides.names, keys=keys), np.ones(len(tiers)))
 
@@ -111,7 +109,7 @@ def _by_list(sides: Sides, lists: Keys | None) -> list[IntArray]:
 
 
 def _refuse_cycle(
-    fetched: Fetched, position: int, sides: Sides, lists: Keys | None, pairs: list[IntArray]
+    table: Table, position: int, sides: Sides, lists: Keys | None, pairs: list[IntArray]
 ) -> NoReturn:
     """Name the items of a cycle, the list it is in, and the line where that begins."""
     low, high = 0, len(pairs)
@@ -124,9 +122,9 @@ def _refuse_cycle(
     named = [(sides.names[i], sides.names[j]) for i, j in pairs[low].tolist()]
     what = str(_fault([named], sides.names)).partition(": ")[2]  # without the number of the list
     if lists is None:
-        fetched.refuse(None, position, what)
+        table.refuse(what)
     what = f"in the list {shown(lists.keys[low])}, which begins here, {what}"
-    fetched.refuse(int((lists.codes == low).argmax()), position, what)
+    table.refuse(what, row=int((lists.codes == low).argmax()), at=position)
 
 
 def _fault(pairs: list[Any], items: Any) -> ValueError | None:

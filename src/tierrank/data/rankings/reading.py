@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
-import itertools
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 from tierrank.data.files import DataFileError, expands, without_compression
-from tierrank.data.rankings.columns import OpenTable, open_table
 from tierrank.data.rankings.container import Rankings
-from tierrank.data.rankings.detection import (
-    KINDS,
-    PARTS,
-    UNLIKELY,
-    Reading,
-    bears_out,
-    complete,
-    has_three_sides,
-    likely_wide,
-    missing_parts,
-    readings,
-    unclear,
-    wide_or_orders,
-    with_season,
-)
-from tierrank.data.rankings.errors import Doubts
+from tierrank.data.rankings.detection import all_of, read_as_detected
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
-from tierrank.data.rankings.long_tables import read_long_rankings
-from tierrank.data.rankings.long_writer import write_long_rankings
-from tierrank.data.rankings.pair_tables import read_games
-from tierrank.data.rankings.paired_ranks import read_paired_ranks
-from tierrank.data.rankings.preferences import read_preferences
-from tierrank.data.rankings.preflib import PrefLib, write_preflib
-from tierrank.data.rankings.preflib.checks import SUFFIXES as PREFLIB_TYPES
-from tierrank.data.rankings.preflib.reader import read_with
-from tierrank.data.rankings.wide_tables import read_wide_rankings
+from tierrank.data.rankings.long_tables import write_long_rankings
+from tierrank.data.rankings.preflib import SUFFIXES as PREFLIB_TYPES
+from tierrank.data.rankings.preflib import PrefLib
+from tierrank.data.rankings.preflib_text import read_with, write_preflib
 from tierrank.data.tables.frames import is_frame, is_numbered
-from tierrank.data.tables.reader import TableFormat
+from tierrank.data.tables.opening import TableFormat, open_table
+from tierrank.errors import Argument
 from tierrank.names import TableKind as Kind
 from tierrank.names import check_ranking_format, check_table_kind
 from tierrank.tiers.arrays import preview
@@ -59,16 +34,6 @@ _BY_SUFFIX: dict[str, FileFormat] = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
-}
-
-
-_READERS: dict[Kind, Callable[..., Rankings | Games]] = {
-    "items": read_long_rankings,
-    "games": read_games,
-    "preferences": read_preferences,
-    "paired-ranks": read_paired_ranks,
-    "wide": read_wide_rankings,
-    "orders": partial(read_wide_rankings, cells="items"),
 }
 
 
@@ -161,13 +126,13 @@ def read_lists_or_games(
         table_format = format_of(path) if format == "auto" else format
         if table_format in ("preflib", "jsonl"):
             if named or kind is not None:
-                given = ", ".join(f"{part}=" for part in (named if named else ["kind"]))
-                raise DataFileError(path, None, f"{given}: that is for tables alone, leave it out.")
+                given = all_of(named) or [Argument("kind")]
+                raise DataFileError(path, None, *given, ": that is for tables alone, leave it out.")
             if table_format == "jsonl":
                 return read_jsonl_rankings(path)
-            return read_with(path, Doubts(strict=strict), stacklevel=4).rankings
+            return read_with(path, strict=strict, stacklevel=4).rankings
     with open_table(source, table_format, named.pop("separator", None)) as table:
-        return _read_table(table, kind, named)
+        return read_as_detected(table, kind, named)
 
 
 def of_frame(data: Any, columns: Mapping[str, Any], weights: Any = None) -> Any:
@@ -199,114 +164,6 @@ def of_frame(data: Any, columns: Mapping[str, Any], weights: Any = None) -> Any:
     if found.read_as:
         warnings.warn(f"the frame was taken so: {found.read_as}", stacklevel=3)
     return found
-
-
-def _read_table(table: OpenTable, kind: Kind | None, named: dict[str, Any]) -> Rankings | Games:
-    """Read a table as what it surely is, or refuse it with what it may be."""
-    kinds = [each for each in ([kind] if kind else KINDS) if _takes(each, named)]
-    if not kinds:
-        table.refuse(_clash(kind, named))
-    asked = len(kinds) == 1
-    in_rows = [each for each in kinds if each in PARTS]
-    ways = [way for each in in_rows or kinds for way in readings(table, each, named)]
-    sure = [way for way in ways if way.certain]
-    if len(sure) == 1 or (len(ways) == 1 and asked):
-        return _read(table, (sure or ways)[0], named, asked)
-    likely = []
-    if in_rows:
-        likely = [way for each in sure or ways if (way := _tried(table, each)) is not None]
-    if not likely and not (named and in_rows):
-        likely = likely_wide(table, named)
-    if len(likely) == 1 and likely[0].certain:
-        return _read(table, likely[0], named, asked)
-    if not likely and len(ways) == 1:
-        _READERS[ways[0].kind](table, **ways[0].columns)  # which says what is wrong, if it is that
-        raise unclear(table, ways, UNLIKELY)
-    if not likely and not ways:
-        if has_three_sides(table):
-            raise unclear(table, wide_or_orders(table, named))
-        almost = [each for each in in_rows if each != "preferences"]
-        almost = [each for each in almost if missing_parts(table, each, named) == 1]
-        if len(almost) == 1:
-            complete(table, almost[0], named)  # which says what is missing
-    raise unclear(table, likely or ways)
-
-
-def _read(
-    table: OpenTable, way: Reading, named: Mapping[str, Any], asked: bool
-) -> Rankings | Games:
-    """Read it so, and say what was taken for what unless all of it was asked for."""
-    if way.kind == "preferences" and not asked:
-        way = _or_games(table, way, named)
-    columns = dict(way.columns)
-    if "weight" in _options(way.kind) and "wins" not in columns and table.has("weight"):
-        columns.setdefault("weight", "weight")  # counts count the games themselves
-    way = replace(way, columns=columns)
-    found = _READERS[way.kind](table, **columns)
-    guessed = {part for part, value in columns.items() if value is not None} - set(named)
-    return replace(found, read_as=str(way)) if guessed or not asked else found
-
-
-def _or_games(table: OpenTable, way: Reading, named: Mapping[str, Any]) -> Reading:
-    """Preferences, or the games that they are: seen more than once, or won in a circle."""
-    won = {part: way.columns[part] for part in ("winner", "loser")}
-    games = Reading("games", won)
-    if way.columns.get("list") is not None:
-        if table.has("weight") and "list" not in named:  # of a game, or of a list?
-            raise unclear(table, [games, way])
-        return way
-    played = read_games(table, **won)
-    if table.has("weight") or len({*zip(played.first, played.second, strict=True)}) < len(played):
-        return games
-    try:
-        read_preferences(table, list=None, **won)
-    except ValueError:  # one list has no cycle, games may well have
-        return games
-    return way
-
-
-def _tried(table: OpenTable, way: Reading) -> Reading | None:
-    """The same if the values of the columns bear it out, with what it takes to read them."""
-    extras: list[dict[str, str]] = [{}]
-    if way.kind == "items":
-        last, best = {"missing_rank": "last"}, {"twice": "best"}
-        extras += [each for each in (last, best, last | best) if not set(each) & set(way.columns)]
-    for extra in extras:
-        columns = {**way.columns, **extra}
-        with suppress(ValueError):
-            if bears_out(table, way, _READERS[way.kind](table, **columns)):
-                return replace(way, columns=columns, certain=not extra)
-    yearly = with_season(table, way)
-    return None if yearly is None else _tried(table, yearly)
-
-
-def _options(kind: Kind) -> set[str]:
-    return set(inspect.signature(_READERS[kind]).parameters)
-
-
-def _takes(kind: Kind, named: Mapping[str, Any]) -> bool:
-    """Whether all that is named has a meaning for this kind; only some take several columns."""
-    several = {part for part in ("list", "item") if not isinstance(named.get(part, ""), str)}
-    bears = {"items": {"list"}, "wide": {"item"}, "orders": {"item"}}.get(kind, set())
-    return set(named) <= _options(kind) and several <= bears
-
-
-def _clash(kind: Kind | None, named: Mapping[str, Any]) -> str:
-    """What to say of columns that no table has together."""
-    for part in named:
-        if not any(part in _options(each) for each in KINDS):
-            raise TypeError(f"there is no option {part!r} for tables of rankings")
-    if kind is not None:
-        wrong = [f"{part}=" for part in named if not _takes(kind, {part: named[part]})]
-        return f"{KINDS[kind]}, and {', '.join(wrong)} is not for that: leave it out."
-    for one, two in itertools.combinations(named, 2):
-        meant = [next(k for k in KINDS if _takes(k, {part: named[part]})) for part in (one, two)]
-        if not any(_takes(each, {part: named[part] for part in (one, two)}) for each in KINDS):
-            return (
-                f"{one}= is for a table where {KINDS[meant[0]]}, {two}= for one where "
-                f"{KINDS[meant[1]]}: leave one of them out."
-            )
-    return f"no table has all of {', '.join(f'{part}=' for part in named)}: leave one of them out."
 
 
 def _single(value: Any) -> Any:
@@ -360,7 +217,8 @@ def format_of(path: Path) -> FileFormat:
             path,
             None,
             f"the name does not say how the file is written: let it end in one of "
-            f"{', '.join(_BY_SUFFIX)} (also with .gz, .xz or .bz2 behind), or give the format when "
-            "you read.",
+            f"{', '.join(_BY_SUFFIX)} (also with .gz, .xz or .bz2 behind), or give ",
+            Argument("format"),
+            " when you read.",
         )
     return _BY_SUFFIX[suffix]

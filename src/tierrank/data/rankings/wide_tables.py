@@ -8,16 +8,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from tierrank._types import IntArray
+from tierrank._types import FloatArray, IntArray
 from tierrank.data.files import expands
-from tierrank.data.rankings.columns import Fetched, Keys, open_table
-from tierrank.data.rankings.container import Rankings
-from tierrank.data.rankings.detection import readings
-from tierrank.data.rankings.grouped import Entries, without_repeats
-from tierrank.data.tables.assembly import FloatArray
-from tierrank.data.tables.csv_numbers import MISSING
-from tierrank.data.tables.keys import BadKey, keys_of_words
-from tierrank.data.tables.reader import TableFormat
+from tierrank.data.rankings.container import Entries, Rankings
+from tierrank.data.rankings.usual_names import readings
+from tierrank.data.tables.columns import MISSING, BadKey, keys_of_words
+from tierrank.data.tables.opening import Keys, Table, TableFormat, open_table
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing
 
 Cells = Literal["ranks", "items"]
@@ -82,31 +78,31 @@ def read_wide_rankings(
         at_weight = None if weight is None else table.find(weight, "weight")
         others = [at for at in (at_list, at_weight) if at is not None]
         table.refuse_twice([*columns, *others])
-        fetched = table.fetch(*columns, *others)
-        weights = np.ones(fetched.rows) if at_weight is None else fetched.weights(at_weight)
+        table.load(*columns, *others)
+        weights = np.ones(table.rows) if at_weight is None else table.weights(at_weight)
         read = _by_rank if cells == "ranks" else _by_place
-        rows, items, values, catalogue = read(fetched, columns, names)
-        said = np.bincount(rows, minlength=fetched.rows)
-        fetched.check(said == 0, columns[0], "the row ranks nothing: leave it out.")
-        keys = np.arange(fetched.rows)
+        rows, items, values, catalogue = read(table, columns, names)
+        said = np.bincount(rows, minlength=table.rows)
+        table.check(said == 0, columns[0], "the row ranks nothing: leave it out.")
+        keys = np.arange(table.rows)
         if at_list is not None:
-            called = fetched.keys(at_list, "list")
+            called = table.keys(at_list, "list")
             keys = called.keys[called.codes]
         entries = Entries(rows, items, values, keys, catalogue)
-        entries = without_repeats(
-            entries, False, lambda at, what: fetched.refuse(int(rows[at]), columns[0], what)
+        entries = entries.without_repeats(
+            False, lambda entry, *what: table.refuse(*what, row=int(rows[entry]), at=columns[0])
         )
     return Rankings(entries.tiers(False), weights)
 
 
 def _by_rank(
-    fetched: Fetched, columns: Sequence[int], names: Sequence[str]
+    table: Table, columns: Sequence[int], names: Sequence[str]
 ) -> tuple[IntArray, IntArray, FloatArray, Catalogue]:
     """Row, item and rank of every cell that has one, and the items: all columns."""
-    ranks = np.stack(fetched.in_order(columns, "rank"), axis=1)
-    written = np.stack([fetched.floats(column, "rank") for column in columns], axis=1)
+    ranks = np.stack(table.in_order(columns, "rank"), axis=1)
+    written = np.stack([table.floats(column, "rank") for column in columns], axis=1)
     for at, column in enumerate(columns):
-        fetched.check(
+        table.check(
             (written[:, at] < 0) | np.isinf(written[:, at]),
             column,
             "the rank is negative or infinite: ranks are 1, 2, …, and 0 or nothing for an item "
@@ -118,24 +114,24 @@ def _by_rank(
 
 
 def _by_place(
-    fetched: Fetched, columns: Sequence[int], names: Sequence[str]
+    table: Table, columns: Sequence[int], names: Sequence[str]
 ) -> tuple[IntArray, IntArray, FloatArray, Catalogue]:
     """Row, item and place of every cell that names an item, and all items that are named."""
-    found = [fetched.distinct(column, "item") for column in columns]
+    found = [table.distinct(column, "item") for column in columns]
     cells = dict.fromkeys(cell for _, values in found for cell in values if _named(cell))
     if not cells:
-        fetched.refuse(None, columns[0], "no cell names an item: nothing is ranked.")
-    keys = fetched.keys_of(list(cells), "item")
+        table.refuse("no cell names an item: nothing is ranked.")
+    keys = table.keys_of(list(cells), columns[0], "item")
     if isinstance(keys, BadKey):
-        fetched.refuse(None, columns[0], keys.why)
+        table.refuse(keys.why)
     number = {cell: code for code, cell in enumerate(cells)}
     by_column = [
         np.array([number.get(cell, -1) for cell in values], dtype=np.int64)[codes]
         for codes, values in found
     ]
-    table = np.stack(by_column, axis=1)
-    rows, places = np.nonzero(table >= 0)
-    items = Keys(table[rows, places], keys).renumbered()
+    numbers = np.stack(by_column, axis=1)
+    rows, places = np.nonzero(numbers >= 0)
+    items = Keys(numbers[rows, places], keys).renumbered()
     codes, catalogue = _catalogued(items.keys.tolist())
     return rows, codes[items.codes], places.astype(np.float64), catalogue
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isfinite
+import math
+from dataclasses import dataclass, replace
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierrank.data.synthetic.shapes import SHAPES, Occurrence, Shape
+from tierrank._types import FloatArray, IntArray
 from tierrank.data.synthetic.topics import ROWS_AT_A_TIME, RowTopics, TopicMixture
 
 if TYPE_CHECKING:
     from tierrank.data.multilabel import MultiLabelData
+
+
+LARGEST_SHARE = 0.95  # of the rows that an item is in
 
 
 def label_sets(
@@ -171,7 +174,7 @@ def _shape(
     if like not in SHAPES:
         raise ValueError(f"there is no set {like!r} to be like. Choose one of {', '.join(SHAPES)}.")
     model = SHAPES[like]
-    if not (isfinite(scale) and scale > 0):
+    if not (math.isfinite(scale) and scale > 0):
         raise ValueError(f"scale is {scale}: give a finite number above 0.")
     if rows is None:
         rows = (max(round(model.rows[0] * scale), 1), max(round(model.rows[1] * scale), 1))
@@ -206,3 +209,191 @@ def _whole(value: Any, name: str, least: int) -> int:
     if number < least:
         raise ValueError(f"{name} is {number}: give at least {least}.")
     return number
+
+
+# The real sets that synthetic ones are like -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """How the items of one kind, labels or features, occur.
+
+    Attributes
+    ----------
+    n
+        how many there are
+    a_row, spread, most
+        a row's number of them: mean, standard deviation, and largest; None for no limit but that
+        of half of them
+    head
+        share of the rows that have the most frequent one
+    rarest
+        how frequent the rarest is, the average one being 1
+    background
+        how much of a rare one's worth belongs to no topic
+    """
+
+    n: int
+    a_row: float
+    spread: float
+    most: int | None
+    head: float
+    rarest: float
+    background: float
+
+    def resized(self, n: int, a_row: float) -> Occurrence:
+        """Give the same with another number, and another mean a row; spread and most follow."""
+        factor = a_row / self.a_row
+        most = None if self.most is None else max(round(self.most * factor), 1 + int(a_row))
+        return replace(self, n=n, a_row=a_row, spread=self.spread * factor, most=most)
+
+    def shares(self) -> FloatArray:
+        """[n] in what share of the rows each is to be, most frequent first."""
+        return power_law(self.n, self.a_row, self.head, self.rarest)
+
+    def sizes(self, generator: np.random.Generator, rows: int) -> IntArray:
+        """[rows] how many each row has: at least 1, and at most half of all."""
+        return row_sizes(generator, rows, self.a_row, self.spread, self.most, self.n // 2)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A set to be like: rows to train on and to test with, what is in them, how many topics."""
+
+    rows: tuple[int, int]
+    labels: Occurrence
+    features: Occurrence
+    topics: int
+
+    def resized(self, rows: tuple[int, int], labels: Occurrence, features: Occurrence) -> Shape:
+        """Give another size, with topics in proportion to the root of the number of labels.
+
+        So both the topics and what is in them grow, and labels stay about as hard to predict. No
+        topic has fewer than 5 labels or features, unless there are fewer than 10 in all.
+        """
+        topics = round(self.topics * math.sqrt(labels.n / self.labels.n))
+        return Shape(rows, labels, features, max(min(topics, labels.n // 5, features.n // 5), 2))
+
+
+# Numbers of rows, features and labels, and labels a row: Ma et al. (2021), table 3. The other
+# numbers of Delicious-1K were fitted to the set itself: its counts, and what nearest neighbours
+# predict. Those of the other sets are assumptions: orders of magnitude, and what their sources make
+# likely (Wiki10's site showed 30 tags at most).
+SHAPES = {
+    "delicious-1k": Shape(
+        (12_920, 3_185),
+        Occurrence(983, 19.03, 5.04, 25, head=0.44, rarest=0.09, background=0.1),
+        Occurrence(500, 18.5, 60.0, None, head=0.3, rarest=0.05, background=0.05),
+        topics=33,
+    ),
+    "eurlex-4k": Shape(
+        (15_539, 3_809),
+        Occurrence(3_993, 5.31, 1.7, None, head=0.08, rarest=0.05, background=0.06),
+        Occurrence(5_000, 236.0, 120.0, None, head=0.6, rarest=0.05, background=0.5),
+        topics=750,
+    ),
+    "wiki10-31k": Shape(
+        (14_146, 6_616),
+        Occurrence(30_938, 18.64, 7.0, 30, head=0.8, rarest=0.15, background=0.1),
+        Occurrence(101_938, 673.0, 500.0, None, head=0.6, rarest=0.1, background=0.5),
+        topics=258,
+    ),
+    "delicious-200k": Shape(
+        (196_606, 100_095),
+        Occurrence(205_443, 75.54, 100.0, None, head=0.4, rarest=0.03, background=0.6),
+        Occurrence(782_585, 301.0, 250.0, None, head=0.5, rarest=0.1, background=0.6),
+        topics=400,
+    ),
+}
+
+
+# How often items occur, and how many of them a row has --------------------------------------------
+
+
+def power_law(n: int, mean: float, head: float, rarest: float) -> FloatArray:
+    """In what share of the rows each of n items is, most frequent first: Zipf-Mandelbrot.
+
+    f_i = c (i + q)^−s, with the shift q, the exponent s and the factor c such that the first
+    item is in `head` of the rows, a row has `mean` items, and the last item is `rarest` times as
+    frequent as the average one. Where no q ≥ 0 does all of that (few items, many a row), a curve
+    that comes near; no item is in more than 0.95 of the rows.
+    """
+    from scipy.optimize import brentq  # takes a while, so only where it is used
+
+    average = mean / n
+    head = max(head, min(2 * average, LARGEST_SHARE))  # the first must be ahead of the average
+    ratio = head / (rarest * average)
+    ranks = np.arange(1, n + 1, dtype=np.float64)
+
+    def curve(exponent: float) -> FloatArray:
+        reach = ratio ** (1 / exponent)  # (n + q) / (1 + q)
+        shift = max((n - reach) / (reach - 1), 0.0)
+        return np.asarray(head * ((ranks + shift) / (1 + shift)) ** -exponent)
+
+    # a larger exponent, with its larger shift, leaves a broader head: the sum grows with it
+    low, high = math.log(ratio) / math.log(n) * (1 + 1e-9), 50.0
+    if curve(low).sum() >= mean:
+        shares = curve(low)
+    elif curve(high).sum() <= mean:
+        shares = curve(high)
+    else:
+        shares = curve(brentq(lambda exponent: curve(exponent).sum() - mean, low, high))
+    return np.asarray(np.minimum(shares * (mean / shares.sum()), LARGEST_SHARE))
+
+
+def row_sizes(
+    generator: np.random.Generator,
+    rows: int,
+    mean: float,
+    spread: float,
+    most: int | None,
+    limit: int,
+) -> IntArray:
+    """Whole numbers from 1 to `limit` with a given mean and about a given standard deviation.
+
+    Without `most`, skewed to the right: one more than a lognormal number, like the words of a
+    document, and cut off at the limit, which takes from the spread but not from the mean. With
+    it, a beta distribution from 1 to `most`: the tags of a site that shows no more than so many.
+    Rounded up or down at random, so that the mean stays.
+    """
+    variance = max(spread**2 - 1 / 6, 0.0)  # rounding adds the sixth
+    above, reach = mean - 1, min(most or limit, limit) - 1
+    if above <= 0 or variance == 0 or above >= reach:
+        sizes = np.full(rows, above)
+    elif most is None:
+        deviation = math.sqrt(math.log1p(variance / above**2))
+        middle = _lognormal_middle(above, deviation, reach)
+        sizes = np.minimum(generator.lognormal(middle, deviation, rows), reach)
+    else:
+        centre = above / reach
+        evenness = centre * (1 - centre) * reach**2 / variance - 1
+        evenness = max(evenness, 0.1)  # no wider than nearly all at one of the two ends
+        sizes = reach * generator.beta(centre * evenness, (1 - centre) * evenness, rows)
+    return 1 + np.floor(sizes + generator.random(rows)).astype(np.int64)
+
+
+def _lognormal_middle(mean: float, deviation: float, reach: float) -> float:
+    """Find the mean logarithm with which lognormal numbers, cut off at `reach`, have a mean.
+
+    E min(X, c) = e^{μ + σ²/2} Φ((log c − μ) / σ − σ) + c (1 − Φ((log c − μ) / σ))
+    """
+
+    def cut_mean(middle: float) -> float:
+        far = (math.log(reach) - middle) / deviation
+        kept = math.exp(middle + deviation**2 / 2) * _normal(far - deviation)
+        return kept + reach * _normal(-far)
+
+    low = math.log(mean) - deviation**2 / 2  # right without the cut
+    high = math.log(reach) + 10 * deviation  # nearly all are cut
+    for _ in range(100):
+        middle = (low + high) / 2
+        if cut_mean(middle) < mean:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _normal(x: float) -> float:
+    """Φ, the distribution function of the standard normal distribution."""
+    return math.erfc(-x / math.sqrt(2)) / 2

@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tierrank._native import draw_rows
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from tierrank._types import FloatArray, IntArray
 
 SHARES = np.array([4, 2, 1]) / 7  # of an item among its topics
 TOPICS_A_ROW = 3
@@ -21,11 +19,11 @@ ROWS_AT_A_TIME = 16_384  # so that Ctrl-C is heard
 class RowTopics:
     """What rows are about: [rows, 3] topics, and weights that sum to 1 in every row."""
 
-    topics: Ints
-    weights: Floats
+    topics: IntArray
+    weights: FloatArray
 
     @classmethod
-    def draw(cls, generator: np.random.Generator, rows: int, popularity: Floats) -> RowTopics:
+    def draw(cls, generator: np.random.Generator, rows: int, popularity: FloatArray) -> RowTopics:
         """Topics by their popularity, weights uniform on the simplex."""
         shape = (rows, TOPICS_A_ROW)
         cumulative = popularity.cumsum()
@@ -56,19 +54,19 @@ class TopicMixture:
         how many items there are
     """
 
-    offsets: Ints
+    offsets: IntArray
     members: npt.NDArray[np.int32]
-    weights: Floats
+    weights: FloatArray
     n_items: int
 
     @classmethod
     def build(
         cls,
         generator: np.random.Generator,
-        shares: Floats,
+        shares: FloatArray,
         background: float,
         topics: int,
-        popularity: Floats | None = None,
+        popularity: FloatArray | None = None,
     ) -> TopicMixture:
         """Spread items over topics at random, so that they come out about as often as asked.
 
@@ -104,21 +102,21 @@ class TopicMixture:
         return cls(offsets, np.tile(names, len(SHARES) + 1)[order], weight[order], n_items)
 
     @property
-    def masses(self) -> Floats:
+    def masses(self) -> FloatArray:
         """[topics + 1] the weight of every topic, and last of the background."""
         return np.add.reduceat(self.weights, self.offsets[:-1])
 
-    def popularity(self) -> Floats:
+    def popularity(self) -> FloatArray:
         """[topics] how much of what rows are about is each topic; they sum to 1."""
         masses = self.masses[:-1]
         return np.asarray(masses / masses.sum())
 
-    def average_worths(self) -> Floats:
+    def average_worths(self) -> FloatArray:
         """[items] the worth of every item in the average row; they sum to 1."""
         worths = np.bincount(self.members, self.weights, self.n_items)
         return np.asarray(worths / worths.sum())
 
-    def slots(self, rows: RowTopics) -> tuple[Ints, Floats]:
+    def slots(self, rows: RowTopics) -> tuple[IntArray, FloatArray]:
         """The topics of rows with the background as one more, and all their weights."""
         background = self.masses[-1] / self.weights.sum()
         last = np.full((len(rows.topics), 1), len(self.offsets) - 2)
@@ -127,7 +125,7 @@ class TopicMixture:
             np.hstack([(1 - background) * rows.weights, np.full(last.shape, background)]),
         )
 
-    def worths(self, rows: RowTopics) -> Floats:
+    def worths(self, rows: RowTopics) -> FloatArray:
         """[rows, items] the worths w, which sum to 1 in every row. For few rows: it is dense."""
         topics, weights = self.slots(rows)
         worths = np.zeros((len(topics), self.n_items))
@@ -140,8 +138,8 @@ class TopicMixture:
         return worths
 
     def draw(
-        self, generator: np.random.Generator, rows: RowTopics, sizes: Ints
-    ) -> tuple[Ints, npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        self, generator: np.random.Generator, rows: RowTopics, sizes: IntArray
+    ) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Draw sets from the Plackett-Luce model of every row: its first `sizes` items.
 
         Returns

@@ -1,48 +1,35 @@
-"""Ranking data from frames: pandas, polars, pyarrow. None is imported unless it is given."""
+"""Columns of frames, of pandas, polars or pyarrow, and of Parquet files, which pyarrow reads.
+
+None of these libraries is imported unless it is needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tierrank.data.ranking_data import Missing, RankingData, fill_value
-from tierrank.data.tables.assembly import (
+from tierrank._types import FloatArray
+from tierrank.data.files import check_expansion
+from tierrank.data.tables.columns import (
     EXACT_INTEGERS,
     BadColumn,
     Columns,
     Distinct,
-    FloatArray,
-    assemble,
-    spread,
+    TableError,
+    bad_type,
 )
-from tierrank.data.tables.choice import Wanted, choose
-from tierrank.data.tables.keys import bad_type, keys_of
 from tierrank.data.text import shown
+from tierrank.errors import ArgumentError
 
-
-def from_frame(
-    frame: Any,
-    label: str,
-    query: str,
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-    missing: Missing,
-) -> RankingData:
-    """See `RankingData.from_frame`."""
-    columns = frame_columns(frame)
-    wanted, fill = Wanted(label, query, features, drop), fill_value(missing)
-    choice = choose(columns.names, wanted, ValueError)
-    return assemble(columns, choice, fill, frame_error)
-
-
-def frame_error(row: int | None, what: str) -> ValueError:
-    """Name a row of a frame, counted from 0."""
-    return ValueError(what if row is None else f"row {row} of the frame: {what}")
+_LARGEST_ARRAY = 2**31 - 1  # bytes of text that one array of strings can hold
+_MAGIC = b"PAR1"
+_CELL = 8  # bytes
 
 
 def is_frame(data: Any) -> bool:
@@ -52,7 +39,7 @@ def is_frame(data: Any) -> bool:
 
 def is_numbered(frame: Any) -> bool:
     """Whether a frame is of pandas and its columns have no names but numbers, as of an array."""
-    return _library(frame) == "pandas" and _is_numbered(frame.columns)
+    return _library(frame) == "pandas" and type(frame.columns).__name__ == "RangeIndex"
 
 
 def frame_columns(frame: Any) -> Columns:
@@ -63,8 +50,6 @@ def frame_columns(frame: Any) -> Columns:
     if kind == "polars":
         return PolarsColumns(frame)
     if kind == "pyarrow":
-        from tierrank.data.tables.arrow import ArrowColumns
-
         return ArrowColumns(frame, list(frame.column_names))
     advice = " Call .collect() on it first." if hasattr(frame, "collect") else ""
     raise ValueError(
@@ -85,10 +70,6 @@ def _library(data: Any) -> str | None:
         ),
         None,
     )
-
-
-def _is_numbered(columns: Any) -> bool:
-    return type(columns).__name__ == "RangeIndex"
 
 
 class PandasColumns:
@@ -123,10 +104,6 @@ class PandasColumns:
         for row in np.flatnonzero(missing).tolist():  # pandas has four ways to say it
             values[row] = None
         return _distinct(values, bad_type(series.dtype, what))
-
-    def keys(self, position: int, what: str = "query") -> Any:
-        """[rows] keys."""
-        return _keys(self.distinct(position, what), what)
 
     def decimal(self, position: int) -> bool:
         """Whether its numbers may be decimals, which pandas keeps as objects."""
@@ -164,10 +141,6 @@ class PolarsColumns:
             return BadColumn(bad_type(series.dtype, what))
         return _distinct(series.to_list(), bad_type(series.dtype, what))
 
-    def keys(self, position: int, what: str = "query") -> Any:
-        """[rows] keys."""
-        return _keys(self.distinct(position, what), what)
-
     def decimal(self, position: int) -> bool:
         """Whether its numbers are decimals."""
         return bool(self._frame.dtypes[position].is_decimal())
@@ -202,8 +175,144 @@ def _distinct(values: list[Any], why_not: str) -> Distinct | BadColumn:
     return Distinct(codes, list(number))
 
 
-def _keys(found: Distinct | BadColumn, what: str) -> npt.NDArray[Any] | BadColumn:
-    if isinstance(found, BadColumn):
-        return found
-    keys: npt.NDArray[Any] | BadColumn = spread(keys_of(found.values, what), found.codes)
-    return keys
+class ArrowColumns:
+    """The columns of a `pyarrow.Table`, found by the names that a file or table gives them."""
+
+    def __init__(self, table: Any, names: Sequence[str]) -> None:
+        self.names = names
+        self.rows = table.num_rows
+        self._table = table
+        self._place = {name: i for i, name in enumerate(table.column_names)}
+
+    def floats(self, position: int) -> FloatArray | BadColumn:
+        """[rows] numbers, NaN for what is null."""
+        column = _as_float64(self._column(position))
+        if isinstance(column, BadColumn):
+            return column
+        values = np.empty(self.rows)
+        fill(column, values)
+        return values
+
+    def distinct(self, position: int, what: str = "query") -> Distinct | BadColumn:
+        """The distinct values of a column, None for what is null."""
+        import pyarrow as pa
+
+        column = _plain(self._column(position))
+        kind = column.type
+        if pa.types.is_nested(kind):
+            return BadColumn(bad_type(kind, what))
+        try:
+            if not (_is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+                column = column.cast(pa.large_string())  # dates as ISO 8601, bytes if UTF-8
+            return codes_and_distinct(column)
+        except pa.ArrowNotImplementedError:
+            return BadColumn(bad_type(kind, what))
+
+    def decimal(self, position: int) -> bool:
+        """Whether its numbers are decimals."""
+        from pyarrow import types
+
+        return bool(types.is_decimal(_plain(self._column(position)).type))
+
+    def _column(self, position: int) -> Any:
+        return self._table.column(self._place[self.names[position]])
+
+
+def fill(column: Any, target: FloatArray) -> None:
+    """Copy a column of float64 into an array; what is null becomes NaN."""
+    start = 0
+    for chunk in column.chunks:
+        target[start : start + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
+        start += len(chunk)
+
+
+def codes_and_distinct(column: Any) -> Distinct:
+    """The distinct values of a column, null among them."""
+    import pyarrow as pa
+
+    if column.num_chunks > 1 and column.nbytes < _LARGEST_ARRAY:  # to unify them is slow
+        column = pa.chunked_array([pa.concat_arrays(column.chunks)])
+    encoded = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
+    chunks = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks]
+    codes = np.concatenate(chunks).astype(np.int64)
+    return Distinct(codes, encoded.chunk(0).dictionary.to_pylist())
+
+
+def _as_float64(column: Any) -> Any:
+    import pyarrow as pa
+
+    column = _plain(column)
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    elif not (_is_number(kind) or pa.types.is_null(kind)):
+        return BadColumn(f"is of type {shown(kind)}, not numbers.")
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid:
+        if not pa.types.is_integer(kind):
+            raise
+    values = column.to_pylist()
+    row = next(i for i, v in enumerate(values) if v is not None and abs(v) > EXACT_INTEGERS)
+    return BadColumn.with_integer(values[row], row)
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _plain(column: Any) -> Any:
+    """A column of categories as what the categories are."""
+    import pyarrow as pa
+
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+
+
+# Parquet ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[Any]:
+    """Open a `pyarrow.parquet.ParquetFile`; whatever goes wrong with it is a `TableError`."""
+    from pyarrow import parquet
+
+    with path.open("rb") as raw:
+        start = raw.read(len(_MAGIC))
+        if not start:
+            raise TableError(path, None, "the file is empty: give one with columns and rows.")
+        if start != _MAGIC:
+            raise TableError(path, None, "is not a Parquet file: give its name the right suffix.")
+        raw.seek(0)
+        with _damaged(path):
+            yield parquet.ParquetFile(raw, page_checksum_verification=True)
+
+
+def parquet_columns(path: Path, file: Any, positions: Sequence[int]) -> ArrowColumns:
+    """Some columns of an open Parquet file."""
+    names = file.schema_arrow.names
+    check_expansion(path, file.metadata.num_rows * len(positions) * _CELL, TableError)
+    table = file.read(columns=[names[position] for position in positions])
+    table.validate(full=True)  # pyarrow trusts offsets and UTF-8 otherwise
+    return ArrowColumns(table, names)
+
+
+@contextmanager
+def _damaged(path: Path) -> Iterator[None]:
+    """Whatever pyarrow finds wrong with the file, under its name."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except ArgumentError:
+        raise
+    except (ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
+        why = str(error).strip().rstrip(".").splitlines() or [type(error).__name__]
+        raise TableError(
+            path,
+            None,
+            f"cannot be read as Parquet ({why[0]}): it is cut short or damaged, or holds what "
+            "pyarrow does not know. Fetch or write it again.",
+        ) from error

@@ -1,0 +1,382 @@
+"""A table that is open, wherever it is: CSV, Parquet or a frame.
+
+A table is opened once and a column of it is read once, by whoever needs it first: to find out what
+the table holds takes no second reading.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
+
+import numpy as np
+
+from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
+from tierrank.data.files import without_compression
+from tierrank.data.tables.columns import (
+    MISSING,
+    BadColumn,
+    BadKey,
+    Columns,
+    Distinct,
+    TableError,
+    exact_number,
+    keys_of,
+    keys_of_words,
+    order_of,
+)
+from tierrank.data.tables.csv import CsvColumns, read_text
+from tierrank.data.tables.frames import frame_columns, open_parquet, parquet_columns
+from tierrank.data.text import shown
+from tierrank.errors import Argument, ArgumentError
+from tierrank.tiers.catalogue import catalogue_of
+from tierrank.tiers.labels import group_rows
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+PARQUET = ".parquet"
+
+TableFormat = Literal["csv", "tsv", "parquet"]
+
+_MOST_NAMES = 30
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What the rows of a column are called.
+
+    Attributes
+    ----------
+    codes
+        [rows] number of each row's key
+    keys
+        the keys
+    """
+
+    codes: IntArray
+    keys: AnyArray
+
+    def renumbered(self) -> Keys:
+        """The same, with the keys that occur in order of first appearance."""
+        codes, used = group_rows(self.codes, len(self.codes))
+        return Keys(codes, self.keys[used])
+
+    def first_rows(self) -> IntArray:
+        """[keys] the first row of each."""
+        rows = np.empty(len(self.keys), dtype=np.int64)
+        rows[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)  # the last written stays
+        return rows
+
+    def of(self, rows: IntArray) -> Keys:
+        """Those of some rows."""
+        return Keys(self.codes[rows], self.keys).renumbered()
+
+
+class Sides(NamedTuple):
+    """The two sides of every row, by number, and their names in the order of `catalogue_of`."""
+
+    first: IntArray  # [rows]
+    second: IntArray  # [rows]
+    names: tuple[Any, ...]
+
+
+class Table:
+    """The names of a table's columns, and the columns that are asked for, by position.
+
+    What is wrong with a cell is said with its line; `what` is how an error calls what a cell is.
+
+    Attributes
+    ----------
+    names
+        of all columns
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        read: Callable[[Sequence[int], Sequence[int]], Columns],
+        error: Callable[..., ArgumentError],
+    ) -> None:
+        """Take `read(positions, those that should be numbers)`, `error(row, position, *what)`."""
+        self.names = names
+        self._read = read
+        self._error = error
+        self._columns: dict[int, Columns] = {}
+        self._floats: dict[int, FloatArray | BadColumn] = {}
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                self.refuse(f"two columns are called {shown(name)}: rename one of them.")
+            seen.add(name)
+
+    def has(self, *names: str) -> bool:
+        """Whether all these columns are there."""
+        return all(name in self.names for name in names)
+
+    def find(self, name: str, option: str) -> int:
+        """Give the position of a column; `option` is the argument that asked for it."""
+        if name not in self.names:
+            self.refuse(*absent(name, self.names, Argument(option)))
+        return self.names.index(name)
+
+    def refuse_twice(self, positions: Sequence[int]) -> None:
+        """Refuse a column that is named for two things."""
+        position, times = Counter(positions).most_common(1)[0]
+        if times > 1:
+            name = shown(self.names[position])
+            self.refuse(f"{name} is named for two things: each is a column of its own.")
+
+    def error(self, *what: object, row: int | None = None, at: int | None = None) -> ArgumentError:
+        """What is wrong with the table's columns, or with the cell in a row of the column `at`."""
+        return self._error(row, at, *what)
+
+    def refuse(self, *what: object, row: int | None = None, at: int | None = None) -> NoReturn:
+        """Raise such an error."""
+        raise self.error(*what, row=row, at=at)
+
+    def check(self, wrong: BoolArray, at: int, *what: object) -> None:
+        """Refuse the first row that is wrong."""
+        if wrong.any():
+            self.refuse(*what, row=int(wrong.argmax()), at=at)
+
+    def load(self, *positions: int, numbers: Sequence[int] = ()) -> None:
+        """Read columns, all at once, and not again; `numbers` are further ones that hold those."""
+        new = [at for at in dict.fromkeys((*positions, *numbers)) if at not in self._columns]
+        if new:
+            expected = [at for at in new if at in set(numbers)]
+            columns = self._read(new, expected)
+            if not columns.rows:
+                self.refuse("there are columns but no row: give at least one.")
+            self._columns.update(dict.fromkeys(new, columns))
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, once a column is read."""
+        return next(iter(self._columns.values())).rows
+
+    def _column(self, at: int) -> Columns:
+        self.load(at)
+        return self._columns[at]
+
+    def keys(self, at: int, what: str, missing: Container[str] = MISSING) -> Keys:
+        """Int64 keys if all are whole numbers, else strings; none is missing, nor such a word.
+
+        They come in order of first appearance.
+        """
+        return self.unordered_keys(at, what, missing).renumbered()
+
+    def unordered_keys(self, at: int, what: str, missing: Container[str] = MISSING) -> Keys:
+        """The same in any order."""
+        codes, values = self.distinct(at, what)
+        keys = self.keys_of(values, at, what, missing)
+        if isinstance(keys, BadKey):
+            self.refuse(keys.why, row=int((codes == keys.code).argmax()), at=at)
+        return Keys(codes, keys)
+
+    def keys_of(
+        self, values: Sequence[Any], at: int, what: str, missing: Container[str] = MISSING
+    ) -> AnyArray | BadKey:
+        """The keys of distinct values, of a column or several like it."""
+        written = isinstance(self._column(at), CsvColumns)
+        return keys_of_words(values, what, missing) if written else keys_of(values, what)
+
+    def sides(self, first: int, second: int) -> Sides:
+        """Read two columns: integers if all names of both are whole numbers, else strings."""
+        columns = [self.keys(at, "side") for at in (first, second)]
+        whole = all(column.keys.dtype.kind == "i" for column in columns)
+        codes = np.empty(2 * self.rows, dtype=np.int64)
+        number: dict[Any, int] = {}
+        for i, column in enumerate(columns):
+            names = column.keys.tolist() if whole else map(str, column.keys.tolist())
+            numbers = [number.setdefault(name, len(number)) for name in names]
+            codes[i::2] = np.array(numbers, dtype=np.int64)[column.codes]
+        every = np.empty(len(number), dtype=object)
+        every[:] = list(number)
+        both = Keys(codes, every).renumbered()  # a row's first side before its second
+        catalogue = catalogue_of(both.keys.tolist())
+        if catalogue.names is None:  # the names are their numbers
+            numbered = both.keys.astype(np.int64)[both.codes]
+            return Sides(numbered[::2], numbered[1::2], tuple(catalogue.items))
+        return Sides(both.codes[::2], both.codes[1::2], catalogue.names)
+
+    def distinct(self, at: int, what: str) -> Distinct:
+        """The distinct values of a column, whatever they are, None for what is missing."""
+        found = self._column(at).distinct(at, what)
+        if isinstance(found, BadColumn):
+            self.refuse(found.why, row=found.row, at=at)
+        return found
+
+    def floats(self, at: int, what: str) -> FloatArray:
+        """[rows] numbers, NaN for what is missing."""
+        found = self.floats_or_fault(at)
+        if isinstance(found, BadColumn):
+            name = shown(self.names[at])
+            self.refuse(f"the {what} column {name} {found.why}", row=found.row, at=at)
+        return found
+
+    def floats_or_fault(self, at: int, *, keep: bool = True) -> FloatArray | BadColumn:
+        """The same, or why it cannot be; kept for whoever asks again."""
+        if not keep:
+            return self._column(at).floats(at)
+        if at not in self._floats:
+            self._floats[at] = self._column(at).floats(at)
+        return self._floats[at]
+
+    def weights(self, at: int) -> FloatArray:
+        """[rows] positive and finite numbers."""
+        values = self.floats(at, "weight")
+        self.check(
+            ~(np.isfinite(values) & (values > 0)),
+            at,
+            "the weight is missing, or not positive and finite: it says how often something was "
+            "seen. Leave out what was not.",
+        )
+        return values
+
+    def in_order(self, positions: Sequence[int], what: str) -> list[FloatArray]:
+        """[rows] numbers that stand to each other, also between columns, as those of the table.
+
+        NaN for what is missing. They are the table's own, or, where float64 would make two
+        different ones equal (integers beyond 2^53, long decimals), their places in order.
+        """
+        if not self.rounds(*positions):
+            return [self.floats(at, what) for at in positions]
+        found = [self.distinct(at, what) for at in positions]
+        exact = [exact_number(cell) for _, cells in found for cell in cells]
+        if None in exact:
+            return [self.floats(at, what) for at in positions]  # which says where
+        borders = np.cumsum([len(cells) for _, cells in found])[:-1]
+        by_column = zip(found, np.split(order_of(exact), borders), strict=True)
+        return [values[codes] for (codes, _), values in by_column]
+
+    def rounds(self, *positions: int) -> bool:
+        """Whether float64 would make two different numbers of these columns equal."""
+        found = [self.floats_or_fault(at) for at in positions]
+        faults = [each for each in found if isinstance(each, BadColumn)]
+        if faults:
+            return all(fault.large for fault in faults)
+        if not any(self._column(at).decimal(at) for at in positions):
+            return False
+        values = np.concatenate([np.asarray(each) for each in found])
+        in_order = np.sort(values)
+        if not (in_order[1:] == in_order[:-1]).any():
+            return False
+        columns = [self._column(at) for at in positions]
+        if isinstance(columns[0], CsvColumns):
+            order = np.argsort(values)
+            again = np.flatnonzero(values[order[1:]] == values[order[:-1]])
+            equal = np.union1d(order[again], order[again + 1])  # to these alone the words matter
+            words: set[str] = set()
+            for i, (at, column) in enumerate(zip(positions, columns, strict=True)):
+                assert isinstance(column, CsvColumns)
+                words.update(column.words(at, equal[equal // self.rows == i] % self.rows))
+            return len(np.unique(values[equal])) < len(words)
+        cells = (self.distinct(at, "number").values for at in positions)
+        return len(np.unique(values)) < len(set(itertools.chain.from_iterable(cells)))
+
+
+def absent(name: str, names: Sequence[str], option: object) -> tuple[object, ...]:
+    """What to say about a column that is not there, for an error in parts."""
+    listed = ", ".join(shown(column) for column in names[:_MOST_NAMES])
+    if len(names) > _MOST_NAMES:
+        listed += f" and {len(names) - _MOST_NAMES} more"
+    alike = [column for column in names if column.strip().lower() == name.strip().lower()]
+    alike = alike or get_close_matches(name, names, n=1)
+    hint = f"did you mean {shown(alike[0])}? " if alike else ""
+    there = f"there is no column {shown(name)} (for "
+    return there, option, f"): {hint}The columns are {listed}."
+
+
+@contextmanager
+def open_table(
+    source: Any, format: TableFormat | None = None, separator: str | None = None
+) -> Iterator[Table]:
+    """Open a path or a frame, or go on with an open table; inside, only errors about it are raised.
+
+    So whoever looks at the columns before it is known which reader is meant opens a file once.
+    """
+    if isinstance(source, Table):
+        yield source
+        return
+    if not isinstance(source, str | PathLike):
+        yield frame_table(source)
+        return
+    path = Path(source)
+    suffix, separator = table_kind(path, format, separator)
+    if suffix == PARQUET:
+        with open_parquet(path) as file:
+            yield Table(
+                file.schema_arrow.names,
+                lambda positions, _: parquet_columns(path, file, positions),
+                lambda row, _, *what: TableError(
+                    path, None, *what, row=None if row is None else row + 1
+                ),
+            )
+        return
+    text = read_text(path, separator)
+    yield Table(
+        text.header,
+        lambda positions, numbers: CsvColumns(text, positions, numbers),
+        text.error,
+    )
+
+
+def frame_table(frame: Any) -> Table:
+    """A frame of pandas or polars, or a pyarrow table; its rows are counted from 0."""
+    columns = frame_columns(frame)
+
+    def error(row: int | None, _: int | None, *what: object) -> ArgumentError:
+        return ArgumentError(*([] if row is None else [f"row {row} of the frame: "]), *what)
+
+    return Table(columns.names, lambda *_: columns, error)
+
+
+def table_kind(path: Path, format: TableFormat | None, separator: str | None) -> tuple[str, str]:
+    """Give the suffix that stands for the format, and what separates cells (of CSV)."""
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n\0'):
+        raise ArgumentError(
+            Argument("separator"),
+            f" is one character, no quote or line break, not {separator!r}.",
+        )
+    if format is not None and format not in get_args(TableFormat):
+        known = ", ".join(get_args(TableFormat))
+        raise ArgumentError(Argument("format"), f" is one of {known}, not {format!r}.")
+    if path.is_dir():
+        raise TableError(path, None, "is a folder: give one of its files.")
+    need_pyarrow(path)
+    suffix = table_suffix(path) if format is None else f".{format}"
+    return suffix, separator or SEPARATORS.get(suffix, ",")
+
+
+def table_suffix(path: Path) -> str:
+    """Tell the format by the name: .csv, .tsv or .parquet."""
+    suffix = without_compression(path).suffix.lower()
+    if suffix in SEPARATORS:
+        return suffix
+    if path.suffix.lower() == PARQUET:
+        return PARQUET
+    what = "has no suffix of a table: give it one of .csv, .tsv (also .gz, .xz, .bz2), .parquet."
+    if suffix == PARQUET:
+        what = "is compressed outside, but Parquet compresses inside: unpack it first."
+    raise TableError(path, None, what)
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name is that of a table."""
+    suffix = without_compression(path).suffix.lower()
+    return suffix in SEPARATORS or suffix == PARQUET
+
+
+def need_pyarrow(path: Path) -> None:
+    """Say how to get pyarrow, where it is not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        what = 'tables need pyarrow, which is not installed: pip install "tierrank[tables]".'
+        raise TableError(path, None, what) from error

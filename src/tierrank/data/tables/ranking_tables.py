@@ -1,0 +1,336 @@
+"""Ranking data in tables: a column of labels, one of queries, and the others are features."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tierrank._types import FloatArray
+from tierrank.data.files import expands, writing
+from tierrank.data.ranking_data import Missing, RankingData, fill_value
+from tierrank.data.tables.columns import MISSING, BadColumn
+from tierrank.data.tables.opening import (
+    PARQUET,
+    SEPARATORS,
+    Table,
+    TableFormat,
+    frame_table,
+    need_pyarrow,
+    open_table,
+    table_suffix,
+)
+from tierrank.data.text import shown
+from tierrank.errors import Argument
+
+_CELLS_AT_ONCE = 2**22
+_ROW_NUMBERS = re.compile(r"\s*|__index_level_\d+__")  # pandas' names for its index
+
+
+class Wanted(NamedTuple):
+    """Columns by name, as the user gave them; no label for rows that are only to be scored."""
+
+    label: str | None
+    query: str
+    features: Sequence[str] | None
+    drop: Sequence[str]
+
+
+@expands
+def read_table(
+    path: str | PathLike[str],
+    *,
+    label: str | None = "label",
+    query: str = "qid",
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    missing: Missing = "keep",
+    separator: str | None = None,
+    format: TableFormat | None = None,
+    max_expansion: float | None = None,
+) -> RankingData:
+    """Read a CSV or Parquet file with named columns.
+
+    Rows of a query need not be adjacent. Numbers are read to the last bit. CSV is UTF-8 with a
+    header; cells may be quoted, also over several lines; empty lines are passed over. All of the
+    file is in memory while it is read. It takes pyarrow: ``pip install "tierrank[tables]"``.
+
+    Parameters
+    ----------
+    path
+        a name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet
+    label
+        the column of labels: finite numbers, higher is better. None for rows that are only to be
+        scored: `y` is 0 then.
+    query
+        the column of queries, of any plain type. `qid` are integers if all are whole numbers (in
+        CSV: written as 7, not as 07 or 7.0), else strings. None may be missing, nor, in CSV, one
+        of the words below that stand for it.
+    features
+        the columns of `X`, in this order; without it, all others as they stand in the file.
+        They hold numbers, or true and false throughout.
+    drop
+        columns that are no features; a column that does not hold numbers must be named here
+    missing
+        what a cell becomes that is null, NaN, empty, NA, N/A, NULL or None: "keep" for NaN, or
+        a number
+    separator
+        what stands between two cells of a CSV file; without it, as the name says
+    format
+        "csv", "tsv" or "parquet", where the name does not tell
+    max_expansion
+        how many times its size a compressed file, or a Parquet file, may expand to, beyond half a
+        GiB: 200 without it
+
+    Raises
+    ------
+    TableError
+        a `ValueError` that names the file and the line (in Parquet the row), and says what to do
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "clicks.csv")
+    ...     _ = file.write_text(
+    ...         "query,clicked,price,age\\nshoes,1,9.5,\\nhats,0,7,2\\nshoes,0,3,1\\n"
+    ...     )
+    ...     data = read_table(file, label="clicked", query="query")
+    >>> data
+    RankingData(3 rows, 2 queries, 2 dense features)
+    >>> data.feature_names
+    ('price', 'age')
+    >>> data.X
+    array([[9.5, nan],
+           [7. , 2. ],
+           [3. , 1. ]])
+    """
+    wanted, fill = Wanted(label, query, features, drop), fill_value(missing)
+    with open_table(Path(path), format, separator) as table:
+        return _ranking_data(table, wanted, fill)
+
+
+def from_frame(frame: Any, wanted: Wanted, missing: Missing) -> RankingData:
+    """Take the columns of a frame: see `RankingData.from_frame`."""
+    return _ranking_data(frame_table(frame), wanted, fill_value(missing))
+
+
+class _Choice(NamedTuple):
+    """Columns by position."""
+
+    label: int | None
+    query: int
+    features: list[int]
+
+
+def _choose(table: Table, wanted: Wanted) -> _Choice:
+    """Find the wanted columns among those that there are."""
+    for option, given in (("features", wanted.features), ("drop", wanted.drop)):
+        if isinstance(given, str):
+            raise ValueError(f"{option} is a list of column names, not one string: [{given!r}].")
+    names = table.names
+    if wanted.label == wanted.query:
+        table.refuse(f"label and query are both {shown(wanted.query)}: they are two columns.")
+    label = None if wanted.label is None else table.find(wanted.label, "label")
+    query = table.find(wanted.query, "query")
+    own = {query} if label is None else {label, query}
+    dropped = {table.find(name, "drop") for name in wanted.drop}
+    if dropped & own:
+        table.refuse("drop names the label or the query column: leave it out of drop.")
+    taken = own | dropped
+    if wanted.features is None:
+        features = [i for i in range(len(names)) if i not in taken]
+    else:
+        features = [table.find(name, "features") for name in wanted.features]
+        for i in features:
+            if i in taken:
+                table.refuse(
+                    f"features names {shown(names[i])}, which is the label, the query, in drop or "
+                    "named twice: leave it out."
+                )
+            taken.add(i)
+    for i in features:
+        if _ROW_NUMBERS.fullmatch(names[i]):
+            table.refuse(
+                f"column {i + 1}, called {names[i]!r}, has no name of its own, as when pandas "
+                f"writes its row numbers: name it, or leave it out with drop=[{names[i]!r}]."
+            )
+    return _Choice(label, query, features)
+
+
+def _ranking_data(table: Table, wanted: Wanted, missing: float) -> RankingData:
+    """Take the wanted columns of a table."""
+    label, query, features = _choose(table, wanted)
+    table.load(query, numbers=[*([] if label is None else [label]), *features])
+
+    def numbers(at: int, what: str, *advice: object) -> FloatArray:
+        found = table.floats_or_fault(at, keep=False)
+        if isinstance(found, BadColumn):
+            column = f"the {what} column {shown(table.names[at])}"
+            table.refuse(f"{column} {found.why}", *advice, row=found.row, at=at)
+        return found
+
+    y = np.zeros(table.rows)
+    if label is not None:
+        y[:] = numbers(label, "label")
+        finite = np.isfinite(y)
+        missing_label = "missing" if np.isnan(y[finite.argmin()]) else "infinite"
+        table.check(
+            ~finite,
+            label,
+            f"the label is {missing_label}: labels are finite numbers, such as 0, 1 or 2.",
+        )
+    X = np.empty((table.rows, len(features)))
+    for target, at in zip(X.T, features, strict=True):
+        target[:] = numbers(
+            at, "feature", " Mend it, or name the column in ", Argument("drop"), "."
+        )
+    qid = table.unordered_keys(query, "query")
+    if not np.isnan(missing):
+        X[np.isnan(X)] = missing
+    names = tuple(table.names[i] for i in features)
+    return RankingData(X, y, qid.keys[qid.codes], feature_names=names)
+
+
+def write_table(
+    path: str | PathLike[str],
+    data: RankingData,
+    *,
+    label: str = "label",
+    query: str = "qid",
+) -> None:
+    """Write a CSV or Parquet file with a column for the label, the query and each feature.
+
+    `read_table` gives back the same float64, to the last bit. Features are called as
+    `data.feature_names` says, or else f1, f2, …; a missing value is an empty cell in CSV and NaN
+    in Parquet; comments are not written. In CSV, queries that are strings of digits come back as
+    integers if all of them are. A sparse `X` is written dense. The file is written beside and
+    renamed.
+
+    Parameters
+    ----------
+    path
+        a name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet
+    data
+        what to write
+    label, query
+        the names of these two columns
+    """
+    path = Path(path)
+    suffix = table_suffix(path)
+    need_pyarrow(path)
+    names = data.feature_names or tuple(f"f{i}" for i in range(1, data.n_features + 1))
+    header = [label, query, *names]
+    _check(data, names, header)
+    words = {} if data.qid.dtype.kind in "iu" else {"query": set(data.qid.tolist())}
+    write_arrow(path, _blocks(data, header, nan_is_null=suffix != PARQUET), header, words)
+
+
+def _check(data: RankingData, names: tuple[str, ...], header: list[str]) -> None:
+    rows = len(data.y)
+    if len(names) != data.n_features:
+        raise ValueError(f"there are {len(names)} feature names for {data.n_features} features.")
+    if len(set(header)) < len(header):
+        twice = next(name for i, name in enumerate(header) if name in header[:i])
+        raise ValueError(f"two columns would be called {shown(twice)}: rename one of them.")
+    for name in header:
+        if not name.strip() or "\0" in name or not is_utf8(name):
+            raise ValueError(f"a column cannot be called {name!r}: give it a plain name.")
+    if not rows:
+        raise ValueError("there are no rows: a file needs at least one.")
+    if data.X.shape[0] != rows or len(data.qid) != rows:
+        raise ValueError(
+            f"there are {rows} labels, {data.X.shape[0]} rows of X and {len(data.qid)} qid: give "
+            "one of each a row."
+        )
+    finite = np.isfinite(data.y)
+    if not finite.all():
+        row = int(finite.argmin())
+        raise ValueError(f"the label of row {row} is {data.y[row]}: labels are finite numbers.")
+    if data.qid.dtype.kind in "iu":
+        if data.qid.dtype == np.uint64 and data.qid.max() > np.iinfo(np.int64).max:
+            raise ValueError("a qid is over 2^63 - 1: number the queries anew.")
+        return
+    for row, q in enumerate(data.qid.tolist()):
+        if not isinstance(q, str) or not q.strip() or "\0" in q or not is_utf8(q):
+            raise ValueError(
+                f"the qid of row {row} is {q!r}: write integers, or strings that are not empty "
+                "and hold nothing that UTF-8 cannot write, nor NUL."
+            )
+
+
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can write it: it holds no half of a surrogate pair."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def write_arrow(
+    path: Path, blocks: Iterator[Any], header: Sequence[str], words: Mapping[str, Collection[Any]]
+) -> None:
+    """Write tables of pyarrow, one below the other, as Parquet or CSV.
+
+    `words` are the different values of the columns that are text, by what they are.
+    """
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    if (suffix := table_suffix(path)) == PARQUET:
+        with writing(path) as file:
+            first = next(blocks)
+            sink = pa.PythonFile(file, mode="w")
+            with parquet.ParquetWriter(sink, first.schema, write_page_checksum=True) as writer:
+                writer.write_table(first)
+                for block in blocks:
+                    writer.write_table(block)
+        return
+    separator = SEPARATORS[suffix]
+    special = (separator, '"', "\n", "\r")
+    needed = False
+    for what, texts in words.items():
+        if absent := next((word for word in texts if str(word).strip() in MISSING), None):
+            raise ValueError(
+                f"in CSV the {what} {absent!r} is a missing value: call it otherwise, or write "
+                "Parquet."
+            )
+        needed |= any(mark in str(word) for word in texts for mark in special)
+    options = csv.WriteOptions(
+        include_header=False,
+        delimiter=separator,
+        quoting_style="needed" if needed else "none",
+    )
+    cells = [
+        _quoted(name) if any(c in name for c in (*special, "\ufeff")) else name for name in header
+    ]
+    with writing(path) as file:
+        file.write((separator.join(cells) + "\n").encode())
+        for block in blocks:
+            buffer = pa.BufferOutputStream()
+            csv.write_csv(block, buffer, options)
+            file.write(memoryview(buffer.getvalue()))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _blocks(data: RankingData, header: list[str], nan_is_null: bool) -> Iterator[Any]:
+    """Some rows at a time, so that little more than `X` is in memory."""
+    import pyarrow as pa
+
+    step = max(1, _CELLS_AT_ONCE // len(header))
+    for start in range(0, len(data), step):
+        rows = slice(start, start + step)
+        X = data.X[rows] if isinstance(data.X, np.ndarray) else data.X[rows].toarray()
+        X = np.asarray(X, dtype=np.float64)
+        qid = data.qid[rows]
+        kind = pa.int64() if qid.dtype.kind in "iu" else pa.string()
+        columns = [
+            pa.array(np.asarray(data.y[rows], dtype=np.float64)),
+            pa.array(qid.tolist(), kind),
+        ]
+        columns += [pa.array(column.copy(), from_pandas=nan_is_null) for column in X.T]
+        yield pa.Table.from_arrays(columns, names=header)
