@@ -89,7 +89,7 @@ THREE = [("a", "b", 1), ("b", "a", 1), ("a", "b", 0)]
     ("options", "message"),
     [
         ({"model": "elo"}, "model is one of davidson"),
-        ({"ties": "half"}, "ties='half' is for model='bradley-terry'"),
+        ({"ties": "half"}, 'ties="half" is for model="bradley-terry"'),
         ({"model": "bradley-terry", "ties": "both"}, 'ties is "refuse"'),
         ({"home": "yes"}, "home is True or False"),
         ({"prior": "flat"}, "there is no prior 'flat'"),

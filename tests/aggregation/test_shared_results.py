@@ -149,7 +149,11 @@ def test_the_log_probabilities_of_games_add_up_to_the_likelihood(model):
 @pytest.mark.parametrize("teams", [False, True])
 def test_the_bootstrap_of_games_has_the_errors_of_the_sandwich(teams):
     rng = np.random.default_rng(6)
-    data = team_rows(rng, "davidson", games=900) if teams else league(rng, "davidson", WORTHS, 50)
+    data = (
+        team_rows(rng, "davidson", games=900)
+        if teams
+        else league(rng, "davidson", WORTHS, rounds=50)
+    )
     fitted = tr.PairedTies(uncertainty="sandwich").fit(data)
     boot = fitted.bootstrap(150, random_state=0)
     assert boot.without_estimate == 0

@@ -344,10 +344,11 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
 
     def _compute_covariance(self, kind: Kind) -> FloatArray:
         self._counts(f"covariance of kind {kind!r}")
-        return covariance(
-            self._minimised().hessian(self._scores), self._parts, self._scores,
-            kind, centred=self._prior is None,
-        )  # fmt: skip
+        outer = None
+        if kind == "sandwich":
+            outer = np.asarray(sum(part.outer_products(self._scores) for part in self._parts))
+        matrix = self._minimised().hessian(self._scores).matrix()
+        return covariance(matrix, outer, worths=len(matrix), shifted=self._prior is None)
 
     def _covariance_of_some(self, codes: IntArray | None, kind: Kind) -> FloatArray:
         if codes is None or kind == "sandwich":

@@ -26,7 +26,7 @@ from tierrank.aggregation.linear_worths import (
     Unidentified,
     check_features,
     check_maximum,
-    inverse,
+    coefficient_covariance,
     minimise,
     summed_squares,
 )
@@ -191,7 +191,8 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
     _features: FloatArray  # [items, features] as they were given
     _scaling: Scaling
     _offset: float
-    _minimum: tuple[FeatureTerm, FloatArray] | None = None  # what was minimised, and where
+    # of scaled features: coefficients, second derivatives of the lists' loss, and the penalty
+    _minimum: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     def __init__(
         self,
@@ -339,7 +340,8 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
             check_maximum(term, end, information, within, names)
         self.__dict__.pop("network_", None)  # nothing of an earlier fit is to be taken for this
         self.__dict__.pop("history_", None)
-        self.coef_, self._scaling, self._minimum = coef, scaling, (term, end.point)
+        self.coef_, self._scaling = coef, scaling
+        self._minimum = end.point, information, term.penalty
         self._covariances = {}
         self._went(end, solver)
         self.log_likelihood_ = self.aic_ = None
@@ -347,7 +349,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
             self.log_likelihood_ = -term.term.value_and_gradient(rows @ end.point)[0]
             free = float(len(names))
             if self.l2:
-                whole = inverse(information + np.diag(term.penalty))
+                whole = coefficient_covariance(information + np.diag(term.penalty))
                 free = float(np.trace(whole @ information))
             self.aic_ = 2 * free - 2 * self.log_likelihood_
 
@@ -539,9 +541,9 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         """Of the coefficients, of features in units of `Scaling.unit`."""
         if self._minimum is None:
             raise ValueError(f"the saved model has no covariance of kind {kind!r}: fit again")
-        term, coef = self._minimum
+        coef, information, penalty = self._minimum
         tiers, width = self.lists_.tiers, len(coef)
-        found = inverse(term.hessian(coef).matrix())
+        outer = None
         if kind == "sandwich":
             if len(tiers) <= width:
                 raise ArgumentError(
@@ -550,10 +552,9 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
                     " needs more lists than features",
                 )  # fmt: skip
             losses = objective_of(self.objective, self.objective_params)
-            rows = term.features
-            found = found @ summed_squares(
-                losses, tiers, self.lists_.counts, rows @ coef, rows
-            ) @ found  # fmt: skip
+            rows = self._scaling.applied(self._features)
+            outer = summed_squares(losses, tiers, self.lists_.counts, rows @ coef, rows)
+        found = coefficient_covariance(information + np.diag(penalty), outer)
         scale = self._scaling.scale / self._scaling.unit
         return np.asarray(found / np.outer(scale, scale))
 

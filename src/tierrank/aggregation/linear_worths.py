@@ -18,6 +18,7 @@ from tierrank.aggregation.solvers import minimise_once_differentiable
 from tierrank.aggregation.terms import GRADIENT_CHUNK
 from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers import Tiers
+from tierrank.training.covariance import NotDefinite, covariance
 from tierrank.training.optim import Hessian, Minimum, TwiceDifferentiable, newton
 
 SMALL_CHUNK = 1 << 20  # numbers of a [lists, items that they name] block of gradients
@@ -114,24 +115,21 @@ def minimise(
     return minimise_once_differentiable(term, start, max_iter, iterated)
 
 
-def inverse(information: FloatArray) -> FloatArray:
-    """The inverse of a positive definite matrix.
+def coefficient_covariance(information: FloatArray, outer: FloatArray | None = None) -> FloatArray:
+    """[features, features] covariance, from second derivatives; with `outer`, the sandwich's.
 
     Raises
     ------
     ValueError
-        if it is not one
+        if the coefficients are no isolated minimum
     """
-    scale = 1 / np.sqrt(np.maximum(np.diag(information), np.finfo(float).tiny))
     try:
-        factor = linalg.cho_factor(information * np.outer(scale, scale), lower=True)
-    except (linalg.LinAlgError, ValueError):
+        return covariance(information.copy(), outer, vanished=0.0)
+    except NotDefinite:
         raise ValueError(
             "there are no standard errors: the coefficients are no isolated minimum of the "
             "objective. Leave features out, or give some l2."
         ) from None
-    found = linalg.cho_solve(factor, np.eye(len(scale))) * np.outer(scale, scale)
-    return np.asarray((found + found.T) / 2)
 
 
 def summed_squares(

@@ -15,6 +15,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.paired_likelihood import PairedLoss
 from tierrank.errors import Argument, ArgumentError
+from tierrank.training.covariance import NotDefinite
+from tierrank.training.covariance import covariance as training_covariance
 from tierrank.training.optim import Minimum, StoppedBy
 
 TRUSTED = 1e-6  # twice the improvement that is left, where values are too coarse to compare
@@ -123,18 +125,16 @@ def covariance(
             "games: ", Argument("uncertainty", "sandwich"), " needs more games than parameters",
         )  # fmt: skip
     hessian = loss.hessian(end.point)
-    free = np.ix_(*(2 * [_free(loss, hessian)]))
-    factored = None if end.stopped_by == "no minimum" else _factor(hessian[free])
-    if factored is None or (np.diag(factored[0]) ** 2 <= VANISHED).any():
-        raise _undetermined(names, _flat(loss, hessian), loss.prior is not None)
-    lower, root = factored
-    inverse = np.zeros_like(hessian)
-    inverse[free] = cho_solve((lower, True), np.eye(len(root))) * np.outer(root, root)
-    _centre(inverse, loss.players)
-    if sandwich:
-        inverse = inverse @ loss.variability(end.point) @ inverse
-        _centre(inverse, loss.players)
-    return np.asarray((inverse + inverse.T) / 2)
+    blamed = hessian.copy()
+    try:
+        if end.stopped_by == "no minimum":
+            raise NotDefinite
+        return training_covariance(
+            hessian, loss.variability(end.point) if sandwich else None, worths=loss.players,
+            shifted=len(_free(loss, hessian)) < loss.size, vanished=VANISHED,
+        )  # fmt: skip
+    except NotDefinite:
+        raise _undetermined(names, _flat(loss, blamed), loss.prior is not None) from None
 
 
 def effective_parameters(loss: PairedLoss, point: FloatArray) -> float:
@@ -155,12 +155,6 @@ def _free(loss: PairedLoss, hessian: FloatArray) -> IntArray:
     if loss.prior is not None and together > LITTLE * float(diagonal.max()):
         return every
     return np.delete(every, int(np.argmax(diagonal)))
-
-
-def _centre(matrix: FloatArray, players: int) -> None:
-    """From log-worths to log-worths minus their mean, in rows and columns, in place."""
-    matrix[:players] -= matrix[:players].mean(axis=0)
-    matrix[:, :players] -= matrix[:, :players].mean(axis=1, keepdims=True)
 
 
 def _factor(matrix: FloatArray) -> tuple[FloatArray, FloatArray] | None:

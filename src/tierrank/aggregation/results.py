@@ -99,7 +99,7 @@ class Worths(Learned):
         kind
             "information" or "sandwich"; None as the estimator was told
         """
-        check_is_fitted(self, "log_worths_")
+        self._check_fitted()
         codes = None if items is None else self._codes(items)
         return self._covariance_of(codes, self._kind(kind))
 
@@ -307,12 +307,12 @@ class Worths(Learned):
         top
             how many items to show; None for all
         """
-        check_is_fitted(self, "log_worths_")
+        self._check_fitted()
         return worth_table(self, level, top)
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
         """What was estimated beside worths, such as a parameter of ties, with intervals."""
-        check_is_fitted(self, "log_worths_")
+        self._check_fitted()
         return []
 
     def _coefficients(self, level: float) -> CoefficientTable | None:
@@ -391,6 +391,10 @@ class Worths(Learned):
     def _note(self) -> str:
         """What was fitted, in words."""
         raise NotImplementedError
+
+    def _check_fitted(self) -> None:
+        """Refuse before the fit (which worths by features never had)."""
+        _ = self.log_worths_
 
     def _order(self) -> Any:
         return np.argsort(-self.log_worths_, kind="stable")

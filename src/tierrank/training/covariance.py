@@ -1,7 +1,7 @@
-"""How sure worths are: covariances of the centred log-worths from second derivatives.
+"""How sure estimates are: covariances from second derivatives, and coefficients as a table.
 
 With H the second derivatives of what was minimised, g_l the gradient of one list's loss and P the
-projection that takes the mean off,
+projection that takes the mean off log-worths,
 
     information   P H⁻¹ P      (without a prior H · 1 = 0, and P takes any generalised inverse)
     sandwich      P H⁻¹ (Σ_l count_l g_l g_lᵀ) H⁻¹ P
@@ -12,9 +12,8 @@ prior, the first is the covariance of the normal approximation to the posterior.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from scipy import linalg, special
@@ -30,78 +29,77 @@ COLUMN_TOLERANCE = 1e-10
 MOST_PRODUCTS = 10_000  # of a column
 
 
-class OuterProducts(Protocol):
-    """A sum over lists that knows how its gradient varies between them."""
-
-    def outer_products(self, scores: FloatArray) -> FloatArray:
-        """[items, items] Σ_l count_l g_l g_lᵀ, g_l the gradient of one list's loss."""
-
-
 class NotDefinite(ValueError):
-    """The scores are no minimum, or not the only one."""
+    """The estimate is no minimum, or not the only one."""
 
 
-def inverse(hessian: Hessian, *, centred: bool) -> FloatArray:
-    """[items, items] H⁻¹; where H · 1 = 0, of all items but the surest, which is held at 0.
+def covariance(
+    hessian: FloatArray,
+    outer: FloatArray | None = None,
+    *,
+    worths: int = 0,
+    shifted: bool = False,
+    vanished: float = VANISHED,
+) -> FloatArray:
+    """[parameters, parameters] covariance of estimates at a minimum.
+
+    Parameters
+    ----------
+    hessian
+        [parameters, parameters] second derivatives of all that was minimised; it is written over
+    outer
+        Σ_l count_l g_l g_lᵀ, for the sandwich; None for the information
+    worths
+        how many of the first parameters are log-worths, whose mean is taken off
+    shifted
+        whether the same number added to all of these changes nothing, as it is without a prior
+    vanished
+        part of a diagonal that may be left by elimination and is no rounding error
 
     Raises
     ------
     NotDefinite
         if H is not positive definite (but for that direction)
     """
-    matrix = hessian.matrix()
-    surest = int(np.argmax(np.diag(matrix)))
-    if centred:
-        matrix[surest, :] = matrix[:, surest] = 0.0
-        matrix[surest, surest] = 1.0
+    found = inverse(hessian, worths if shifted else 0, vanished)
+    if outer is not None:
+        found = found @ outer @ found
+    found[:worths] -= found[:worths].mean(axis=0) if worths else 0.0
+    found[:, :worths] -= found[:, :worths].mean(axis=1, keepdims=True) if worths else 0.0
+    return np.asarray((found + found.T) / 2)
+
+
+def inverse(matrix: FloatArray, shared: int = 0, vanished: float = VANISHED) -> FloatArray:
+    """The inverse of a positive definite matrix, which is written over.
+
+    Where H · 1 = 0 for the first `shared` parameters, the surest of these is held at 0, and what is
+    found for the others is against it: no two sizes are added, however far apart they are.
+    """
     problem = NotDefinite(
         "there are no standard errors: the estimate is no isolated maximum of the likelihood. "
         "Some worths may be infinite: give a prior."
     )
-    before = np.diag(matrix).copy()
+    held = int(np.argmax(np.diag(matrix)[:shared])) if shared else None
+    if held is not None:
+        matrix[held, :] = matrix[:, held] = 0.0
+        matrix[held, held] = 1.0
+    diagonal = np.diag(matrix)
+    if not np.isfinite(matrix).all() or diagonal.min(initial=np.inf) <= 0:
+        raise problem
+    root = 1 / np.sqrt(diagonal)
+    matrix *= root
+    matrix *= root[:, None]
     try:
-        factor = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=True)
-    except (linalg.LinAlgError, ValueError):
+        factor = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
         raise problem from None
-    if (np.diag(factor) ** 2 <= VANISHED * before).any():
+    if (np.diag(factor) ** 2 <= vanished).any():
         raise problem
     found, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
-    found = np.tril(found) + np.tril(found, -1).T
-    if centred:
-        found[surest, surest] = 0.0
+    found = (np.tril(found) + np.tril(found, -1).T) * root * root[:, None]
+    if held is not None:
+        found[held, held] = 0.0
     return np.asarray(found)
-
-
-def covariance(
-    hessian: Hessian,
-    lists: Sequence[OuterProducts],
-    scores: FloatArray,
-    kind: Kind,
-    *,
-    centred: bool,
-) -> FloatArray:
-    """[items, items] covariance of the centred log-worths.
-
-    Parameters
-    ----------
-    hessian
-        second derivatives of all that was minimised, at `scores`
-    lists
-        the terms that are sums over lists, without a prior
-    scores
-        [items] the minimum
-    kind
-        "information" or "sandwich"
-    centred
-        whether the scores' mean is free, as it is without a prior
-    """
-    found = inverse(hessian, centred=centred)
-    if kind == "sandwich":
-        middle = lists[0].outer_products(scores)
-        for term in lists[1:]:
-            middle += term.outer_products(scores)
-        found = found @ middle @ found
-    return centre(found)
 
 
 def columns(hessian: Hessian, items: IntArray, size: int, *, centred: bool) -> FloatArray:
@@ -122,13 +120,6 @@ def columns(hessian: Hessian, items: IntArray, size: int, *, centred: bool) -> F
             )
         row[:] = found.solution - found.solution.mean()
     return rows
-
-
-def centre(matrix: FloatArray) -> FloatArray:
-    """P · matrix · P, symmetric to the last bit."""
-    matrix = matrix - matrix.mean(axis=0)
-    matrix = matrix - matrix.mean(axis=1, keepdims=True)
-    return np.asarray((matrix + matrix.T) / 2)
 
 
 def reach(level: float) -> float:
