@@ -1,4 +1,4 @@
-// Walks from the roots of trees to their leaves, for Python: tierrank.ranking.boosting calls this.
+// Walks from the roots of trees to their leaves, for Python: tierrank.ranking calls this.
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +36,7 @@ inline bool goes_left(double x, const Node &node) {
     return x <= node.number;
 }
 
-// Trees as tierrank.ranking.boosting.forest describes them, checked: children come after their
+// Trees as tierrank.ranking.forest describes them, checked: children come after their
 // parent, so that every walk ends, and features are columns.
 struct Forest {
     std::vector<Node> nodes;

@@ -1,5 +1,4 @@
-// Sums over pairs, for Python: tierrank.losses.pairwise, tierrank.extreme.head and
-// tierrank.ranking.boosting call this.
+// Sums over pairs, for Python: tierrank.losses and tierrank.extreme call this.
 #include <nanobind/stl/string.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// Inner products at the entries of a sparse pattern, for Python: tierrank.extreme.baselines calls this.
+// Inner products at the entries of a sparse pattern, for Python: LEML and SLEEC call this.
 #include "arrays.hpp"
 #include "kernels.hpp"
 

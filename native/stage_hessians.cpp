@@ -1,4 +1,4 @@
-// Diagonals of Hessians of losses made of log-sum-exps in stages, for tierrank.ranking.boosting.
+// Diagonals of Hessians of losses made of log-sum-exps in stages, for tierrank.ranking.
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
