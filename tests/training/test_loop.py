@@ -75,7 +75,7 @@ def run(
     batches, course = batches or Rows(), course or Course(4)
     saved = checkpoint.load()
     end = train(learner, batches, course, checkpoint=checkpoint, saved=saved, **options)
-    learner.finish()
+    module.cpu().eval()
     return end
 
 

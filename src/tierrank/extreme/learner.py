@@ -23,8 +23,7 @@ from tierrank.extreme.samplers import Sampler
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training.batches import Share
-from tierrank.training.loop import Diverged
-from tierrank.training.optimiser_state import Weights, weights_of
+from tierrank.training.loop import Diverged, Weights, weights_of
 
 T = TypeVar("T")
 

@@ -203,7 +203,7 @@ class NeuralRanker(Ranker):
             saved=saved,
             watch=None if watch is None else only_whole_steps(watch),
         )
-        learner.finish()
+        module.cpu().eval()
         self.scorer_ = scorer
         self.history_ = end.history
         self.objective_state_ = {

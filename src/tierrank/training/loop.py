@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -24,14 +24,6 @@ from torch import Tensor, nn
 from tierrank.storage import Arrays
 from tierrank.training.batches import Share
 from tierrank.training.devices import own_randomness, seed_generators
-from tierrank.training.optimiser_state import (
-    Weights,
-    as_arrays,
-    from_arrays,
-    optimiser_arrays,
-    restore_optimiser,
-    weights_of,
-)
 from tierrank.training.progress import Checkpoint, History, Interruption, Progress, Watch
 from tierrank.training.settings import AdamWSettings, Course
 
@@ -42,6 +34,7 @@ LOOK_EVERY = 1.0  # seconds between what a watch is told on the way through an e
 
 Saved = tuple[dict[str, Any], Arrays]
 Evaluate = Callable[[], float]
+Weights = dict[str, Tensor]
 T = TypeVar("T")
 
 
@@ -342,7 +335,7 @@ class FabricLearner:
         from `fabric_for`
     module
         called with what `Batches.load` gives; returns the loss of its share, a scalar. It goes to
-        Fabric's device, and comes back by `finish`.
+        Fabric's device.
     settings
         of AdamW
     """
@@ -410,13 +403,42 @@ class FabricLearner:
         self.module.load_state_dict(weights)
 
     def memory(self) -> Arrays:
-        """What AdamW remembers of each parameter."""
-        return optimiser_arrays(self._optimiser)
+        """What AdamW remembers of each parameter, as ``optimiser.number.name``."""
+        return {
+            f"optimiser.{number}.{name}": value.detach().cpu().numpy()
+            for number, memory in self._optimiser.state_dict()["state"].items()
+            for name, value in memory.items()
+        }
 
     def restore_memory(self, arrays: Arrays) -> None:
-        """Take on what `memory` gave."""
-        restore_optimiser(self._optimiser, arrays)
+        """Take on what `memory` gave; rates and groups stay as they are."""
+        memory: dict[int, dict[str, Any]] = {}
+        for key, value in from_arrays("optimiser", arrays).items():
+            number, _, name = key.partition(".")
+            memory.setdefault(int(number), {})[name] = value
+        groups = self._optimiser.state_dict()["param_groups"]
+        self._optimiser.load_state_dict({"state": memory, "param_groups": groups})
 
-    def finish(self) -> None:
-        """Leave the module on the CPU, in evaluation mode."""
-        self.module.cpu().eval()
+
+# -- weights as named arrays, which safetensors can hold -----------------------------------------
+
+
+def weights_of(module: nn.Module) -> Weights:
+    """A copy of all parameters and buffers, on the CPU."""
+    return {
+        name: value.detach().to("cpu", copy=True) for name, value in module.state_dict().items()
+    }
+
+
+def as_arrays(prefix: str, weights: Mapping[str, Tensor]) -> Arrays:
+    """Tensors as arrays under ``prefix.name``."""
+    return {f"{prefix}.{name}": tensor.numpy() for name, tensor in weights.items()}
+
+
+def from_arrays(prefix: str, arrays: Arrays) -> Weights:
+    """Undo `as_arrays`, leaving other prefixes out."""
+    return {
+        name.removeprefix(f"{prefix}."): torch.from_numpy(np.array(array))
+        for name, array in arrays.items()
+        if name.startswith(f"{prefix}.")
+    }

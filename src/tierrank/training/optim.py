@@ -340,9 +340,11 @@ def refine(
     end = Minimum(start, [value])
     while end.iterations < max_iter:
         step, decrement = _newton_step(hessian(end.point), gradient)
-        found = _shorter_until_better(
-            function, end.point, end.value, step, anyway=decrement <= SAFE
-        )
+        found = None
+        if np.isfinite(decrement):
+            found = _shortened(
+                function, end.point, end.value, step, decrement, trusted=decrement <= SAFE
+            )
         if found is None:
             end.stopped_by = "line search"
             break
@@ -370,21 +372,6 @@ def _newton_step(matrix: FloatArray, gradient: FloatArray) -> tuple[FloatArray, 
     slopes = vectors.T @ (gradient * scale)
     moves = np.where(values > FLAT, slopes / np.maximum(values, FLAT), 0.0)
     return -(vectors @ moves) * scale, float(slopes @ moves)
-
-
-def _shorter_until_better(
-    function: Function, point: FloatArray, value: float, step: FloatArray, *, anyway: bool
-) -> tuple[FloatArray, float, FloatArray] | None:
-    """Take the step, or half of it, or a quarter, …; the first that improves the value."""
-    if not anyway and not step.any():
-        return None
-    for halvings in range(30):
-        moved = point + step / 2**halvings
-        there, gradient = function(moved)
-        finite = np.isfinite(there) and np.isfinite(gradient).all()
-        if finite and (anyway or there < value):
-            return moved, there, gradient
-    return None
 
 
 # -- L-BFGS ---------------------------------------------------------------------------------------
