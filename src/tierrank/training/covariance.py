@@ -202,14 +202,10 @@ def coefficient_table(
     names: list[str], coef: FloatArray, matrix: FloatArray, level: float, note: str
 ) -> CoefficientTable:
     """Wald statistics of coefficients with a covariance matrix."""
-    from scipy.special import ndtr, ndtri
-
-    if not 0 < level < 1:
-        raise ValueError(f"level is between 0 and 1, for instance 0.95, not {level}")
     errors = np.sqrt(np.diag(matrix))
+    half = reach(level) * errors
     z = coef / errors
-    reach = float(ndtri((1 + level) / 2)) * errors
-    p_values = 2 * ndtr(-np.abs(z))
+    p_values = 2 * special.ndtr(-np.abs(z))
     return CoefficientTable(
-        names, coef.copy(), errors, z, p_values, coef - reach, coef + reach, level, note
+        names, coef.copy(), errors, z, p_values, coef - half, coef + half, level, note
     )
