@@ -78,6 +78,15 @@ class TrainingRows:
     weights: AnyArray | None = None
 
 
+@dataclass(frozen=True)
+class ValidationRows:
+    """Rows to stop by: as `TrainingRows`, and the metric as a function of their [rows] scores."""
+
+    X: Any
+    tiers: Tiers
+    measure: Callable[[AnyArray], float]
+
+
 def split_query_column(X: Any, column: str | int | None) -> tuple[Any, Any]:
     """Take the column that names the query out of X: the other columns, and the query of each row.
 
@@ -244,7 +253,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     def _learn(
         self,
         train: TrainingRows,
-        valid: TrainingRows | None,
+        valid: ValidationRows | None,
         checkpoint: Checkpoint,
         watch: Watch | None,
     ) -> None:
@@ -336,10 +345,9 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "there is nothing to learn: every list has one label only. Is y right, and qid?"
             )
-        if valid is not None:  # labels that the metric refuses are better refused now
-            self._metric_on(valid)(np.zeros(len(valid.y)))
+        validation = None if valid is None else self._validation(valid)
         kept = Checkpoint(checkpoint, identity, every=checkpoint_every)
-        self._learn(train, valid, kept, watch)
+        self._learn(train, validation, kept, watch)
         return self
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> AnyArray:
@@ -392,13 +400,21 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             )
         return metric
 
-    def _metric_on(self, valid: TrainingRows) -> Callable[[AnyArray], float]:
-        """The metric of validation scores, with the rows grouped by list once and for all."""
+    def _validation(self, rows: TrainingRows) -> ValidationRows:
+        """Rows to stop by: grouped by list once for all measurements, of which one is made now.
+
+        So labels that the metric refuses are refused before the fit.
+        """
         metric = self._metric()
-        gather = valid.tiers.layout().rows
-        rows = np.arange(len(valid.y)) if gather is None else gather.numpy()
-        labels, lengths = valid.y[rows], valid.tiers.lengths.numpy()
-        return lambda scores: float(metric(scores[rows], labels, lengths=lengths))
+        gather = rows.tiers.layout().rows
+        order = np.arange(len(rows.y)) if gather is None else gather.numpy()
+        labels, lengths = rows.y[order], rows.tiers.lengths.numpy()
+
+        def measure(scores: AnyArray) -> float:
+            return float(metric(scores[order], labels, lengths=lengths))
+
+        measure(np.zeros(len(order)))
+        return ValidationRows(rows.X, rows.tiers, measure)
 
     @property
     def _width(self) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from tierrank._types import AnyArray
-from tierrank.ranking.base import Ranker, TrainingRows
+from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
 from tierrank.ranking.derivatives import BoostingObjective, Derivatives
 from tierrank.ranking.forest import Forest
 from tierrank.ranking.growers import Grower, LightGBMTrees, TreeSettings, XGBoostTrees
@@ -146,7 +146,7 @@ class BoostedRanker(Ranker):
     def _learn(
         self,
         train: TrainingRows,
-        valid: TrainingRows | None,
+        valid: ValidationRows | None,
         checkpoint: Checkpoint,
         watch: Watch | None,
     ) -> None:
@@ -154,7 +154,7 @@ class BoostedRanker(Ranker):
         check_count("trees", self.trees)
         if self.patience is not None:
             check_count("patience", self.patience)
-        metric = None if valid is None else self._metric_on(valid)
+        metric = None if valid is None else valid.measure
         with _torch_threads(settings.threads):
             kept = checkpoint.load()
             seed = seed_from(self.random_state) if kept is None else kept[0]["seed"]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from tierrank._types import AnyArray
 from tierrank.losses import find
 from tierrank.losses.objective import Objective
-from tierrank.ranking.base import Ranker, TrainingRows
+from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
 from tierrank.ranking.linear_loss import (
     LinearLoss,
     Uncertainty,
@@ -195,7 +195,7 @@ class LinearRanker(Ranker):
     def _learn(
         self,
         train: TrainingRows,
-        valid: TrainingRows | None,
+        valid: ValidationRows | None,
         checkpoint: Checkpoint,
         watch: Watch | None,
     ) -> None:
@@ -209,10 +209,10 @@ class LinearRanker(Ranker):
                 delattr(self, name)
         measure = None
         if valid is not None:
-            metric, valid_X = self._metric_on(valid), valid.X
+            held_out = valid
 
             def measure(point: AnyArray) -> float:
-                return metric(linear_scores(valid_X, point[: loss.features]))
+                return held_out.measure(linear_scores(held_out.X, point[: loss.features]))
 
         with Interruption() as interruption:
             tracker = Tracker(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tierrank._types import AnyArray
 from tierrank.losses.objective import Objective
-from tierrank.ranking.base import Ranker, TrainingRows
+from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
 from tierrank.ranking.networks import Scorer
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
@@ -156,7 +156,7 @@ class NeuralRanker(Ranker):
     def _learn(
         self,
         train_rows: TrainingRows,
-        valid: TrainingRows | None,
+        valid: ValidationRows | None,
         checkpoint: Checkpoint,
         watch: Watch | None,
     ) -> None:
@@ -186,11 +186,11 @@ class NeuralRanker(Ranker):
         )
         evaluate = None
         if valid is not None:
-            valid_X, metric = as_float32(valid.X), self._metric_on(valid)
+            valid_X, measure = as_float32(valid.X), valid.measure
             by_list, lengths = valid.tiers.rows(slice(None)).numpy(), valid.tiers.lengths.numpy()
 
             def evaluate() -> float:
-                return metric(score_rows(scorer, valid_X, by_list, lengths, fabric.device))
+                return measure(score_rows(scorer, valid_X, by_list, lengths, fabric.device))
 
         end = train(
             learner,
