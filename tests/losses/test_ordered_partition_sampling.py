@@ -19,15 +19,10 @@ from subsets import (
     stages_of,
     subsets,
 )
-from tierrank.losses.ordered_partition import (
-    pmop_exact,
-    pmop_fd,
-    pmop_gibbs,
-    pmop_mh,
-    sample_ordered_partitions,
-    simulation,
-)
-from tierrank.losses.ordered_partition.samplers import gibbs, metropolis_hastings
+from tierrank.losses import simulation
+from tierrank.losses.ordered_partition import pmop_exact, pmop_fd, pmop_gibbs, pmop_mh
+from tierrank.losses.simulation import sample_ordered_partitions
+from tierrank.losses.subsets import gibbs, metropolis_hastings
 
 F = np.array([1.5, -0.7, 0.2, 2.0, -1.1])
 METHODS = {

@@ -12,14 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tierrank import _native
 from tierrank.losses.objective import Reduction, objective, reduced
-from tierrank.losses.one_pass import (
-    fill_cross_entropies,
-    in_one_pass,
-    shares_a_rest,
-)
+from tierrank.losses.one_pass import Pass, in_one_pass, shares_a_rest
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
-from tierrank.plackett_luce.lists import ScoredLists
+from tierrank.plackett_luce.kernels.native import checked_layout
+from tierrank.plackett_luce.lists import FlatLists, ScoredLists
 from tierrank.plackett_luce.tier_sums import Groups, LogSumExp
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, repeat
@@ -81,8 +79,21 @@ def _cross_entropy(values: Tensor, tiers: Tiers, above_0: bool) -> Tensor:
 
     if shares_a_rest(values, tiers):
         return formula(values)
-    kernel = partial(fill_cross_entropies, above_0)
+    kernel = partial(_fill_cross_entropies, above_0)
     return in_one_pass(values, tiers, kernel, lambda values: -formula(values))
+
+
+def _fill_cross_entropies(above_0: bool, lists: FlatLists, arrays: Pass) -> bool:
+    """Σ_j p_j log softmax(w)_j with p ∝ e^grade, or 0 for grades that are not `above_0`."""
+    scores, value, gradient, _ = arrays
+    tiers = lists.tiers
+    grades = tiers.kept("grades", lambda: tiers.grades.contiguous().numpy())
+    of_lists = tiers.list_offsets.contiguous().numpy()
+    threads = torch.get_num_threads()
+    layout = checked_layout(lists.layout)
+    return _native.cross_entropy(
+        layout, scores, grades, of_lists, above_0, threads, value, gradient
+    )
 
 
 def _exponential_grades(tiers: Tiers, above_0: bool) -> tuple[Tensor, Tensor]:

@@ -67,19 +67,6 @@ def fill_stages(
     )
 
 
-def fill_cross_entropies(above_0: bool, lists: FlatLists, arrays: Pass) -> bool:
-    """Σ_j p_j log softmax(w)_j with p ∝ e^grade, or 0 for grades that are not `above_0`."""
-    scores, value, gradient, _ = arrays
-    tiers = lists.tiers
-    grades = tiers.kept("grades", lambda: tiers.grades.contiguous().numpy())
-    of_lists = tiers.list_offsets.contiguous().numpy()
-    threads = torch.get_num_threads()
-    layout = checked_layout(lists.layout)
-    return _native.cross_entropy(
-        layout, scores, grades, of_lists, above_0, threads, value, gradient
-    )
-
-
 def shares_a_rest(values: Tensor, tiers: Tiers) -> bool:
     """Whether lists share their scores and leave part of the catalogue unwritten."""
     return tiers.rest and len(tiers) > 1 and values.dim() == 1

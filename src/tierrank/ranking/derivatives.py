@@ -15,13 +15,12 @@ from torch import Tensor
 
 from tierrank import _native
 from tierrank._types import AnyArray
-from tierrank.losses.likelihood import _without_ties
+from tierrank.losses.likelihood import _without_ties, tier_weights
+from tierrank.losses.lists import TierOrder
 from tierrank.losses.objective import Objective
-from tierrank.losses.ordered_partition.given_size import SizedStages
-from tierrank.losses.pairwise.pair_sums import compiled_pair_sums
-from tierrank.losses.positions import tier_weights
+from tierrank.losses.ordered_partition import SizedStages
+from tierrank.losses.pairwise import compiled_pair_sums
 from tierrank.losses.record import Hessian
-from tierrank.losses.tier_order import TierOrder
 from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import repeat

@@ -10,9 +10,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from tierrank.losses.ordered_partition.normaliser import MOST_ITEMS, by_size, rows_in_a_block
-from tierrank.losses.ordered_partition.samplers import gibbs
-from tierrank.losses.ordered_partition.stages import Direction, is_backward
+from tierrank.losses.lists import Direction, is_backward
+from tierrank.losses.subsets import MOST_ITEMS, by_size, gibbs, rows_in_a_block
 from tierrank.plackett_luce.inputs import Scores, check_finite, wide_dtype
 from tierrank.plackett_luce.sampling import BLOCK
 from tierrank.randomness import as_generator

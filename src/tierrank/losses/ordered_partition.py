@@ -1,0 +1,466 @@
+"""Ordered partitions chosen subset by subset: the PMOP models of Tran, Phung and Venkatesh (2010).
+
+A stage chooses a subset X_k of what remains, R_k, with probability Φ(X_k) / Σ_{S⊆R_k} Φ(S), over
+all 2^N_k − 1 subsets that are not empty. The two potentials Φ of the paper are the mean of e^w
+(`pmop_fd`, linear) and e to the mean of w (`pmop_exact`, cubic; `pmop_gibbs` and `pmop_mh`,
+estimates of its gradient). `cox_discrete` chooses among subsets of one size, by the product of e^w.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, pad
+
+from tierrank.losses.lists import Direction, Stages, TierOrder, has_stages, is_backward
+from tierrank.losses.objective import Reduction, objective, reduced
+from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_rest
+from tierrank.losses.subsets import MOST_ITEMS, gibbs, log_normaliser, metropolis_hastings
+from tierrank.plackett_luce.inputs import Scores, wide_dtype
+from tierrank.plackett_luce.lists import FlatLists, Rest
+from tierrank.plackett_luce.tier_sums import Groups, LogSumExp, TierSums
+from tierrank.randomness import as_generator
+from tierrank.tiers import Tiers
+from tierrank.tiers.arrays import offsets, range_numbers, ranges, repeat
+
+Generator = torch.Generator | int | None
+
+MOST_TERMS = 1 << 25  # of one stage: 8,000 items, of which half are chosen
+MOST_ENTRIES = 1 << 24  # of all stages: what remains is written out at each, some 100 bytes an item
+CERTAIN = 100.0  # of two groups that are so far apart, all of the upper one is chosen first
+
+
+# -- PMOP-FD: a subset is worth the mean of what its items are worth ------------------------------
+
+
+@objective
+def pmop_fd(
+    scores: Any,
+    tiers: Tiers,
+    *,
+    constant: bool = True,
+    direction: Direction = "forward",
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> Any:
+    r"""Minus the log-probability of tiers chosen by their mean worth (Tran et al., 2010).
+
+    Stage k chooses a subset of what remains, R_k, with probability proportional to
+    :math:`\frac1{|X|}\sum_{x\in X}\phi_k(x)`, until nothing is left. Then (equation 8)
+
+    .. math:: \log p(X_k) = \log\sum_{x\in X_k}\phi_k(x) - \log\sum_{x\in R_k}\phi_k(x)
+              - \log\frac{(2^{N_k}-1)\,|X_k|}{N_k}, \qquad N_k = |R_k|,
+
+    which is a probability over all ordered partitions of a list's items. Unlike in
+    `pl_partition`, the last tier is an event too: all that is left might have been split. Its
+    share does not depend on the scores. Costs linear time, with a rest that is not written, too.
+
+    Parameters
+    ----------
+    scores, tiers
+        as in `tierrank.log_prob`, φ(x) = e^score; or scores with one more axis at the end, the
+        stages, φ_k(x) = exp(scores[..., k]) for k = 0, 1, …, at least as many as any list has
+        tiers. Those take time Σ_k N_k, and no rest that is not written. (Where [lists, items]
+        and [items, stages] are the same shape, the former is meant.)
+    constant
+        whether to count the last term, in which no score appears. The paper leaves it out for
+        learning; the gradient is the same. With a million items it is about 693,147, which
+        leaves a float32 few digits for the rest.
+    direction
+        "forward" chooses the best tier first. "backward" (equation 17) eliminates the worst
+        first, out of all items, then the next worst out of what is left. The paper leaves the
+        potentials of elimination open; here they are e^−score, and stage 0 is the first
+        elimination. This is another model than "forward", not the same one computed otherwise.
+    weights, reduction
+        as in `pl_partition`
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> tiers = tr.Tiers.from_labels([1, 1, 0])  # by equal scores: 1/7 of the subsets, then all
+    >>> float(np.exp(-tr.losses.pmop_fd(np.zeros(3), tiers)))
+    0.14285714
+    """
+    given = Scores(scores)
+    backward = is_backward(direction)
+    if has_stages(given.values, tiers):
+        losses = -_by_stage(Stages(given.values, tiers, direction), constant)
+    else:
+        losses = _in_one_pass(given.values, tiers, backward, constant)
+    return reduced(given, losses, weights, reduction)
+
+
+def _by_stage(stages: Stages, constant: bool) -> Tensor:
+    """[lists] log-probabilities, every stage summed by itself."""
+    groups, f = stages.groups, stages.potentials
+    among = groups.logsumexp(f)
+    own = Groups(groups.of[stages.chosen], groups.number).logsumexp(f[stages.chosen])
+    log_prob = stages.sum_by_list(_log_share(own, among))
+    if constant:
+        log_prob = log_prob - stages.sum_by_list(_log_constant(stages.sizes, stages.picked))
+    return log_prob
+
+
+def _in_one_pass(values: Tensor, tiers: Tiers, backward: bool, constant: bool) -> Tensor:
+    """[lists] minus log-probabilities, by the native core or by the formula."""
+
+    def formula(values: Tensor) -> Tensor:
+        log_prob = _log_shares(FlatLists(values, tiers), backward)
+        return log_prob - _log_constants(tiers, backward) if constant else log_prob
+
+    def kernel(lists: FlatLists, arrays: Pass) -> bool:
+        finite = fill_stages("subset, backward" if backward else "subset", lists, arrays)
+        if constant:
+            key = "pmop-fd, backward" if backward else "pmop-fd"
+            arrays.value[:] -= tiers.kept(key, lambda: _log_constants(tiers, backward).numpy())
+        return finite
+
+    if not backward:
+        return in_one_pass(values, tiers, kernel, formula)
+    if shares_a_rest(values, tiers):
+        return -formula(values)
+    return in_one_pass(-values, tiers, kernel, lambda negated: formula(-negated))
+
+
+def _log_shares(lists: FlatLists, backward: bool) -> Tensor:
+    """[lists] sums over the stages, from the log-sum-exps of all tiers and their running sums."""
+    lists.check_finite()
+    row_offsets, _, tier_offsets, list_offsets = lists.layout
+    rows, bottom = lists.rows.to(lists.bottom), lists.bottom
+    if backward:
+        rows = -rows
+        if lists.rest is not None:
+            bottom = Rest(-lists.values.to(bottom), lists.tiers.items, row_offsets).log_sum
+    sums = TierSums(rows, bottom, lists.layout)
+    among = sums.own.scanned(sums.tables.downwards) if backward else sums.own.merge(sums.below)
+    upper = _log_share(sums.own, among)
+    log_prob = bottom.new_zeros(len(bottom)).index_add(0, sums.tier_list, upper)
+    if backward:
+        # the tier that the layout leaves out is chosen first, out of all
+        last = lists.tiers.full_lengths - tier_offsets[list_offsets].diff()
+        both = ((last > 0) & (list_offsets.diff() > 0)).nonzero()[:, 0]
+        among = sums.own.merge(sums.below).take(list_offsets[:-1][both])
+        own = sums.below.take(list_offsets[1:][both] - 1)
+        log_prob = log_prob.index_add(0, both, _log_share(own, among))
+    return log_prob
+
+
+def _log_constants(tiers: Tiers, backward: bool) -> Tensor:
+    """[lists] sums over the stages of log (C n), a rest's among them."""
+    size, number, total = tiers.tier_sizes, tiers.list_offsets.diff(), tiers.full_lengths
+    above = tiers.tier_offsets[:-1] - repeat(tiers.tier_offsets[tiers.list_offsets[:-1]], number)
+    remaining = above + size if backward else repeat(total, number) - above
+    rest = total - tiers.lengths
+    constants = _log_constant(total if backward else rest, rest)
+    return constants.index_add(0, range_numbers(number), _log_constant(remaining, size))
+
+
+def _log_share(own: LogSumExp, among: LogSumExp) -> Tensor:
+    """log Σ_own φ − log Σ_among φ."""
+    return (own.largest - among.largest) + own.total.log() - among.total.log()
+
+
+def _log_constant(remaining: Tensor, picked: Tensor) -> Tensor:
+    """log (C n), C = (2^N − 1)/N, for n picked of N remaining (equation 8); 0 for none of none."""
+    size = remaining.to(wide_dtype(remaining.device))
+    subsets = size * math.log(2) + torch.log1p(-torch.exp2(-size))
+    share = subsets + (picked / size).log()
+    return torch.where(picked > 0, share, 0.0)
+
+
+# -- PMOP with the general potential: e to the mean of the items' scores --------------------------
+
+
+@objective
+def pmop_exact(
+    scores: Any,
+    tiers: Tiers,
+    *,
+    direction: Direction = "forward",
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> Any:
+    r"""Minus the log-probability of tiers chosen by their mean score (Tran et al., 2010).
+
+    Stage k chooses a subset of what remains, R_k, with the potential of equation 16:
+
+    .. math:: p(X_k) = \frac{\exp(\bar f(X_k))}{\sum_{S\subseteq R_k} \exp(\bar f(S))},
+              \qquad \bar f(S) = \frac1{|S|} \sum_{x\in S} f(x).
+
+    The paper holds the sum over 2^N − 1 subsets to be intractable, and samples. It is exact here,
+    in time N³ a stage: `normaliser` says how. Once differentiable.
+
+    Parameters
+    ----------
+    scores
+        f, as in `pmop_fd`, with or without an axis of stages
+    tiers
+        lists of at most 200 items, without a rest that is not written
+    direction, weights, reduction
+        as in `pmop_fd`; "backward" takes −f
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores = np.log([16.0, 4.0])  # Φ is 16 and 4 for one item, and √64 = 8 for both
+    >>> float(np.exp(-tr.losses.pmop_exact(scores, tr.Tiers.from_labels([0, 0]))))
+    0.28571428
+    """
+    given = Scores(scores)
+    stages = Stages(given.values, tiers, direction)
+    longest = int(stages.sizes.max()) if len(stages.sizes) else 0
+    if longest > MOST_ITEMS:
+        number = int(stages.list_of[stages.sizes.argmax()])
+        raise ValueError(
+            f"list {number} has {longest} items, and the exact sum over subsets takes cubic "
+            f"time: at most {MOST_ITEMS} are allowed. pmop_gibbs estimates the gradient instead"
+        )
+    f = stages.centred
+    log_sums = log_normaliser(f, stages.offsets)
+    losses = stages.sum_by_list(log_sums - _mean_of_chosen(stages, f))
+    return reduced(given, losses, weights, reduction)
+
+
+@objective
+def pmop_gibbs(
+    scores: Any,
+    tiers: Tiers,
+    *,
+    steps: int = 3,
+    generator: Generator = None,
+    direction: Direction = "forward",
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> Any:
+    r"""Contrastive divergence for `pmop_exact` by Gibbs sampling (Tran et al., 2010).
+
+    At every stage a Markov chain starts from what was observed and makes n = `steps` sweeps over
+    the remaining items (algorithm 1). With the subsets S⁽ˡ⁾ after each of them, held fixed,
+
+    .. math:: \ell = \sum_k \Big(\frac1n \sum_{l=1}^n \bar f(S_k^{(l)}) - \bar f(X_k)\Big).
+
+    Its gradient is the estimate of section 3.4. Its value is no likelihood: it may be negative,
+    and a lower one does not mean a better fit. Few steps bias the gradient towards 0, for the
+    chains still remember their start.
+
+    Parameters
+    ----------
+    scores, tiers, direction, weights, reduction
+        as in `pmop_exact`, with any number of items
+    steps
+        number of sweeps; the paper has 1 to 3
+    generator
+        a torch generator or an integer seed; without one, torch's global generator is used
+    """
+    given = Scores(scores)
+    stages = Stages(given.values, tiers, direction)
+    chains = _chains(stages, steps, generator)
+    return reduced(given, _contrast(stages, gibbs(*chains), steps), weights, reduction)
+
+
+@objective
+def pmop_mh(
+    scores: Any,
+    tiers: Tiers,
+    *,
+    steps: int = 3,
+    generator: Generator = None,
+    as_printed: bool = False,
+    direction: Direction = "forward",
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> Any:
+    """Contrastive divergence for `pmop_exact` by Metropolis-Hastings (Tran et al., 2010).
+
+    As `pmop_gibbs`, but a step is one proposal: a size, uniform on 1 … N, and a uniform subset of
+    that size.
+
+    Parameters
+    ----------
+    scores, tiers, generator, direction, weights, reduction
+        as in `pmop_gibbs`
+    steps
+        number of proposals
+    as_printed
+        accept with probability min(1, Φ(S)/Φ(X)), as algorithm 1 has it. The proposal is not
+        symmetric, and this chain tends to Φ(S)/C(N, |S|), not to Φ(S): small and large subsets
+        come too often. By default the ratio has the factor C(N, |S|)/C(N, |X|) that mends it.
+    """
+    given = Scores(scores)
+    stages = Stages(given.values, tiers, direction)
+    chains = _chains(stages, steps, generator)
+    samples = metropolis_hastings(*chains, as_printed=as_printed)
+    return reduced(given, _contrast(stages, samples, steps), weights, reduction)
+
+
+def _chains(
+    stages: Stages, steps: int, generator: Generator
+) -> tuple[Tensor, Tensor, Tensor, int, torch.Generator | None]:
+    """What the samplers take: a chain a stage, started from what was observed."""
+    if steps < 1:
+        raise ValueError(f"steps = {steps}: a chain needs at least one")
+    f = stages.centred.detach()
+    return f, stages.offsets, stages.chosen, steps, as_generator(generator, f.device)
+
+
+def _contrast(stages: Stages, samples: Iterable[Tensor], steps: int) -> Tensor:
+    """[lists] Σ_k of the mean score of what was sampled, less that of what was chosen."""
+    f, stage_of = stages.centred, stages.groups.of
+    share = torch.zeros_like(f)
+    for subset in samples:
+        size = f.new_zeros(len(stages.sizes)).index_add_(0, stage_of, subset.to(f))
+        share += subset / (steps * size[stage_of])
+    return stages.sum_by_list(stages.groups.sum(share * f) - _mean_of_chosen(stages, f))
+
+
+def _mean_of_chosen(stages: Stages, f: Tensor) -> Tensor:
+    """[stages] the mean of [entries] f over what was chosen."""
+    return stages.groups.sum(f * stages.chosen) / stages.picked
+
+
+# -- Cox's discrete likelihood: tiers of given sizes, each out of what remains --------------------
+
+
+@objective
+def cox_discrete(
+    scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
+) -> Any:
+    r"""Minus the log-probability of tiers of known sizes, chosen at once (Cox, 1972).
+
+    Stage m chooses n_m items out of what remains, R_m, a subset with probability proportional to
+    the product of its items' worths:
+
+    .. math:: \log p(S_m) = \sum_{i\in S_m} w_i - \log \sum_{S\subset R_m,\,|S|=n_m}
+              \exp \sum_{i\in S} w_i
+
+    What is left at last is no choice. In survival analysis this is Cox's discrete likelihood, the
+    ``exact`` one of R's ``clogit`` and ``coxph``, and for two tiers conditional logistic
+    regression. `pl_partition` sums over the orders of a tier instead, as if its items had been
+    chosen one by one. Where all tiers but the last have one item, the two agree.
+
+    The sum is an elementary symmetric polynomial: it takes n_m |R_m| steps a stage, of which
+    |R_m| are one after the other. Twice differentiable. Parameters as in `pl_partition`.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores = np.log([4.0, 2.0, 1.0])  # pairs are worth 8, 4 and 2
+    >>> float(np.exp(-tr.losses.cox_discrete(scores, tr.Tiers.from_labels([1, 1, 0]))))
+    0.57142857
+    """
+    given = Scores(scores)
+    stages = SizedStages(TierOrder(given.values, tiers))
+    return reduced(given, stages.losses(), weights, reduction)
+
+
+class SizedStages:
+    """The stages of all lists but the last, each with what remains and how many are chosen of it.
+
+    Attributes
+    ----------
+    place
+        [entries] where in the order of tiers an item stands; there are Σ_m |R_m| entries
+    log_odds
+        [entries] scores, less a constant of the stage with which about as many coins as are to
+        be chosen show heads. Differentiable.
+    """
+
+    def __init__(self, order: TierOrder) -> None:
+        start, picked = order.tier_offsets[:-1], order.tier_offsets.diff()
+        sizes = order.list_offsets[1:][order.tier_list] - start
+        choice = picked < sizes
+        self.lists, self.list_of = len(order.list_offsets) - 1, order.tier_list[choice]
+        self.sizes, self.picked, start = sizes[choice], picked[choice], start[choice]
+        self._check()
+        self.offsets = offsets(self.sizes)
+        self.groups = Groups.between(self.offsets)
+        self.place = ranges(start, self.sizes)
+        self.chosen = self.place < repeat(start + self.picked, self.sizes)
+        self.log_odds = self._centred(order.rows[self.place])
+
+    def losses(self) -> Tensor:
+        """[lists] −Σ log of Π_{S_m} p Π_{R_m∖S_m} (1 − p) / P(n_m heads)."""
+        z = self.log_odds
+        tossed = self.groups.sum(logsigmoid(torch.where(self.chosen, z, -z)))
+        by_stage = self._log_chance(z) - tossed
+        return by_stage.new_zeros(self.lists).index_add(0, self.list_of, by_stage)
+
+    def variances(self) -> Tensor:
+        """[entries] of whether an item is chosen: its part of the Hessian's diagonal."""
+        z = self.log_odds.detach().requires_grad_()
+        # the log of the sum over subsets is log P(n_m heads) + Σ log(1 + e^z), up to a constant
+        (excess,) = torch.autograd.grad(self._log_chance(z).sum(), z)
+        inclusion = z.detach().sigmoid() + excess
+        return inclusion * (1 - inclusion)
+
+    def _check(self) -> None:
+        few = torch.minimum(self.picked, self.sizes - self.picked)
+        many = ((few > 1) & (few * self.sizes > MOST_TERMS)).nonzero()[:, 0]
+        if len(many):
+            at = many[0]
+            raise ValueError(
+                f"list {int(self.list_of[at])} has a tier of {int(self.picked[at])} out of "
+                f"{int(self.sizes[at])} items, and the sum over its subsets would have "
+                f"{int(few[at] * self.sizes[at]):,} terms: use pl_partition, which is linear"
+            )
+        if int(self.sizes.sum()) > MOST_ENTRIES:
+            raise ValueError(
+                f"what remains at each of the {len(self.sizes):,} tiers adds up to "
+                f"{int(self.sizes.sum()):,} items, which cox-discrete writes out: give it fewer "
+                "lists at once, or use pl_partition, which is linear"
+            )
+
+    def _centred(self, w: Tensor) -> Tensor:
+        """[entries] w − a, with the mean number of heads within ½ of what is picked.
+
+        It is sought around the last score to be chosen if the best were: taking that off first
+        leaves all digits of what is near to it.
+        """
+        stage, fixed = self.groups.of, w.detach()
+        falling = fixed.argsort(descending=True)
+        falling = falling[stage[falling].argsort(stable=True)]
+        last = fixed[falling[self.offsets[:-1] + self.picked - 1]]
+        after = fixed[falling[self.offsets[:-1] + self.picked]]
+        near = w - last[stage]
+        margin = self.sizes.to(w).log() + 5  # too low or too high by that, they are e^−5 off
+        low, high = -(last - after).clamp(max=CERTAIN) - margin, margin
+        middle = (low + high) / 2
+        for _ in range(60):
+            heads = self.groups.sum((near.detach() - middle[stage]).sigmoid()) - self.picked
+            if not len(heads) or heads.abs().max() <= 0.5:
+                break
+            low, high = torch.where(heads > 0, middle, low), torch.where(heads > 0, high, middle)
+            middle = torch.where(heads.abs() > 0.5, (low + high) / 2, middle)
+        return near - middle[stage]
+
+    def _log_chance(self, z: Tensor) -> Tensor:
+        """[stages] log P(as many heads as are picked), of coins with log-odds [entries] z."""
+        heads = torch.minimum(self.picked, self.sizes - self.picked)
+        z = torch.where(repeat(heads < self.picked, self.sizes), -z, z)  # or as few tails
+        largest, total = self.groups.logsumexp(z)
+        chance = self.groups.sum(logsigmoid(-z)) + largest + total.log()  # if one head is to show
+        chance = torch.where(heads == 1, chance, 0.0)
+        # stages of about as many items and heads at once
+        alike = (torch.stack([self.sizes, heads]).double().log2().ceil() * (heads > 1)).long()
+        for kind in alike.unique(dim=1).unbind(1):
+            if not kind.any():
+                continue
+            stages = (alike == kind.unsqueeze(1)).all(0).nonzero()[:, 0]
+            chance = chance.index_add(0, stages, self._tossed(z, stages, heads[stages]).log())
+        return chance
+
+    def _tossed(self, z: Tensor, stages: Tensor, heads: Tensor) -> Tensor:
+        """[stages] P(heads), one coin of all stages after the other."""
+        items, most = int(self.sizes[stages].max()), int(heads.max())
+        at = self.offsets[stages].unsqueeze(1) + torch.arange(items, device=z.device)
+        there = at < self.offsets[stages + 1].unsqueeze(1)
+        padded = torch.where(there, z[torch.where(there, at, 0)], -torch.inf)
+        p, q = padded.sigmoid().unsqueeze(-1), (-padded).sigmoid().unsqueeze(-1)
+        shown = pad(torch.ones_like(p[:, 0]), (0, most))
+        for i in range(items):
+            shown = shown * q[:, i] + pad(shown[:, :-1] * p[:, i], (1, 0))
+        return shown.gather(1, heads.unsqueeze(1)).squeeze(1)
