@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tierrank._types import AnyArray, FloatArray
 from tierrank.losses.objective import Reduction, objective, reduced
-from tierrank.losses.one_pass import Array, Pass, fill_stages, in_one_pass
+from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, stage_hessian
 from tierrank.plackett_luce import log_prob
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.lists import FlatLists
@@ -95,7 +96,7 @@ def list_mle(
     `generator`). By default nothing is invented: the ties are summed over, which is
     `pl_partition`. A rest that is not written down always stays tied.
     """
-    strict = _without_ties(tiers, ties, generator)
+    strict = without_ties(tiers, ties, generator)
     return pl_partition(scores, strict, weights=weights, reduction=reduction)
 
 
@@ -125,11 +126,12 @@ def p_list_mle(
     ties, generator
         as in `list_mle`
     """
-    strict = _without_ties(tiers, ties, generator)
+    strict = without_ties(tiers, ties, generator)
     return pl_partition(scores, strict, alpha=alpha, weights=weights, reduction=reduction)
 
 
-def _without_ties(tiers: Tiers, ties: Ties, generator: torch.Generator | int | None) -> Tiers:
+def without_ties(tiers: Tiers, ties: Ties, generator: torch.Generator | int | None) -> Tiers:
+    """The tiers as they are, or with their ties broken."""
     if ties == "exact":
         return tiers
     if ties == "input":
@@ -156,6 +158,11 @@ def pl_lower_bound(
     return reduced(given, _approximate(given.values, tiers, efron=False), weights, reduction)
 
 
+def pl_lower_bound_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
+    """Diagonal of the Hessian: Σ n_m p (1 − p) over the tiers m that an item is there for."""
+    return stage_hessian("breslow", rows, tiers)
+
+
 @objective
 def pl_efron(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
@@ -171,6 +178,11 @@ def pl_efron(
     return reduced(given, _approximate(given.values, tiers, efron=True), weights, reduction)
 
 
+def pl_efron_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
+    """Diagonal of the Hessian: Σ p (1 − p) over the draws, p the chance to be drawn."""
+    return stage_hessian("efron", rows, tiers)
+
+
 def _approximate(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:
     """[lists] losses, by the native core or by minus the formula."""
 
@@ -182,7 +194,7 @@ def _approximate(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:
     return in_one_pass(values, tiers, kernel, partial(_formula, tiers=tiers, efron=efron))
 
 
-def _log_orders(tiers: Tiers) -> Array:
+def _log_orders(tiers: Tiers) -> AnyArray:
     """[lists] Σ_m log n_m! over the tiers with something below them."""
     orders = torch.lgamma(tiers.tier_sizes.to(torch.float64) + 1).numpy()
     number = tiers.list_offsets.diff().numpy()

@@ -9,10 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tierrank import _native
+from tierrank._types import FloatArray
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import Pass, in_one_pass, shares_a_rest
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
@@ -37,6 +39,15 @@ def list_net(
     return reduced(given, _cross_entropy(given.values, tiers, False), weights, reduction)
 
 
+def list_net_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
+    """Diagonal of the Hessian: p (1 − p), with p the softmax over the list."""
+    lengths = tiers.lengths.numpy()
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    worth = np.exp(rows - np.repeat(np.maximum.reduceat(rows, starts), lengths))
+    share = worth / np.repeat(np.add.reduceat(worth, starts), lengths)
+    return np.asarray(share * (1 - share))
+
+
 @objective
 def att_rank(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
@@ -49,6 +60,13 @@ def att_rank(
     """
     given = Scores(scores)
     return reduced(given, _cross_entropy(given.values, tiers, True), weights, reduction)
+
+
+def att_rank_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
+    """ListNet's where a list has a grade above 0, its first tier's; else 0, as the loss is."""
+    best = tiers.grades.numpy()[tiers.list_offsets.numpy()[:-1]]
+    targets = np.repeat(best > 0, tiers.lengths.numpy())
+    return np.where(targets, list_net_hessian(rows, tiers), 0.0)
 
 
 @objective

@@ -10,27 +10,25 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from tierrank import _native
+from tierrank._types import AnyArray, FloatArray
 from tierrank.plackett_luce.kernels import compiled_for
 from tierrank.plackett_luce.kernels.native import checked_layout
 from tierrank.plackett_luce.lists import FlatLists
 from tierrank.tiers import Tiers
 
-Array = npt.NDArray[Any]
-
 
 class Pass(NamedTuple):
     """What a kernel takes, and what it fills; no gradients where none are asked for."""
 
-    scores: Array  # [rows]
-    value: Array  # [lists], in float64
-    gradient: Array | None = None  # [rows], in the scores' float
-    bottom_gradient: Array | None = None  # [lists], in float64; none if nothing is below the rows
+    scores: AnyArray  # [rows]
+    value: AnyArray  # [lists], in float64
+    gradient: AnyArray | None = None  # [rows], in the scores' float
+    bottom_gradient: AnyArray | None = None  # [lists], float64; none if nothing is below
 
 
 Kernel = Callable[[FlatLists, Pass], bool]  # says whether all scores are finite
@@ -65,6 +63,21 @@ def fill_stages(
     return _native.staged_log_prob(
         choice, layout, scores, bottom, threads, value, gradient, bottom_gradient
     )
+
+
+def stage_hessian(
+    choice: Literal["breslow", "efron", "one draw"], rows: FloatArray, tiers: Tiers
+) -> FloatArray:
+    """[rows] diagonal of the Hessian of such tiers, of [rows] scores sorted by list and tier.
+
+    For "one draw", of a subset by one of its items, without the part that is concave.
+    """
+    out = np.empty(len(rows))
+    _native.stage_bends(
+        choice, rows, tiers.tier_offsets.numpy(), tiers.list_offsets.numpy(),
+        torch.get_num_threads(), out,
+    )  # fmt: skip
+    return out
 
 
 def shares_a_rest(values: Tensor, tiers: Tiers) -> bool:
@@ -115,7 +128,7 @@ class _OnePass(torch.autograd.Function):
         return by_scores, None, None, None
 
 
-def _to_scores(lists: FlatLists, arrays: Pass, factor: Array) -> Tensor:
+def _to_scores(lists: FlatLists, arrays: Pass, factor: AnyArray) -> Tensor:
     """The gradients by rows and by the bottom, times a factor [lists], where the scores stand."""
     assert arrays.gradient is not None
     flat = torch.empty_like(lists.rows)

@@ -12,13 +12,15 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
+from tierrank._types import FloatArray
 from tierrank.losses.lists import Direction, Stages, TierOrder, has_stages, is_backward
 from tierrank.losses.objective import Reduction, objective, reduced
-from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_rest
+from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_rest, stage_hessian
 from tierrank.losses.subsets import MOST_ITEMS, gibbs, log_normaliser, metropolis_hastings
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.lists import FlatLists, Rest
@@ -92,6 +94,11 @@ def pmop_fd(
     else:
         losses = _in_one_pass(given.values, tiers, backward, constant)
     return reduced(given, losses, weights, reduction)
+
+
+def pmop_fd_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
+    """Diagonal of the convex part's Hessian, that of Σ lse(R_m): an upper bound."""
+    return stage_hessian("one draw", rows, tiers)
 
 
 def _by_stage(stages: Stages, constant: bool) -> Tensor:
@@ -353,11 +360,20 @@ def cox_discrete(
     0.57142857
     """
     given = Scores(scores)
-    stages = SizedStages(TierOrder(given.values, tiers))
+    stages = _SizedStages(TierOrder(given.values, tiers))
     return reduced(given, stages.losses(), weights, reduction)
 
 
-class SizedStages:
+def cox_discrete_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
+    """Diagonal of the Hessian: variances of being in a subset of the given size, by stage."""
+    scores = torch.empty(len(rows), dtype=torch.float64)
+    scores[tiers.items] = torch.from_numpy(rows)
+    stages = _SizedStages(TierOrder(scores, tiers))
+    by_row = torch.zeros_like(scores).index_add(0, stages.place, stages.variances())
+    return np.asarray(by_row.numpy())
+
+
+class _SizedStages:
     """The stages of all lists but the last, each with what remains and how many are chosen of it.
 
     Attributes

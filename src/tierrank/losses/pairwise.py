@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from tierrank import _native
+from tierrank._types import FloatArray
 from tierrank.losses.lists import TierOrder
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.plackett_luce.inputs import Scores, wide_dtype
@@ -50,6 +52,12 @@ def ranknet(
     order = TierOrder(given.values, tiers)
     losses = sum_over_wins("rao_kupper_wins", order, order.rows.new_zeros(()))  # θ = 1
     return reduced(given, losses, weights, reduction)
+
+
+def ranknet_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
+    """Diagonal of the Hessian: Σ σ (1 − σ) over an item's pairs."""
+    _, tier_end, list_end = _ends(tiers.tier_offsets, tiers.tier_offsets[tiers.list_offsets])
+    return _pair_hessian("rao_kupper_win_bends", rows, tier_end, list_end, 0.0)
 
 
 # -- Rao-Kupper and Davidson: games that may end in a tie -----------------------------------------
@@ -107,6 +115,15 @@ def rao_kupper(
     return reduced(given, losses, weights, reduction)
 
 
+def rao_kupper_hessian(rows: FloatArray, tiers: Tiers, alpha: float = 0.0) -> FloatArray:
+    """Diagonal of the Hessian: σ (1 − σ) at x + log θ for wins, at x ± log θ for ties."""
+    borders = tiers.tier_offsets, tiers.tier_offsets[tiers.list_offsets]
+    next_row, tier_end, list_end = _ends(*borders)
+    log_theta = float(np.logaddexp(0.0, alpha))
+    wins = _pair_hessian("rao_kupper_win_bends", rows, tier_end, list_end, log_theta)
+    return wins + _pair_hessian("rao_kupper_tie_bends", rows, next_row, tier_end, log_theta)
+
+
 @objective
 def davidson(
     scores: Any,
@@ -148,6 +165,12 @@ def davidson(
     if _tied_pairs(order, parameter, "beta").any():
         losses = losses + sum_over_ties("davidson_ties", order, parameter)
     return reduced(given, losses, weights, reduction)
+
+
+def davidson_hessian(rows: FloatArray, tiers: Tiers, beta: float = 0.0) -> FloatArray:
+    """Diagonal of the Hessian: the variance of ½, −½ and 0, for a win as for a tie."""
+    next_row, _, list_end = _ends(tiers.tier_offsets, tiers.tier_offsets[tiers.list_offsets])
+    return _pair_hessian("davidson_bends", rows, next_row, list_end, beta)
 
 
 def _refuse_rest(tiers: Tiers, model: str) -> None:
@@ -192,21 +215,21 @@ def _tied_pairs(order: TierOrder, parameter: Tensor, name: str) -> Tensor:
 
 def sum_over_wins(kind: str, order: TierOrder, parameter: Tensor) -> Tensor:
     """[lists] sums over all pairs of an item and one of a lower tier."""
-    return _sum_pairs(kind, order, _tier_end(order), _list_end(order), parameter)
+    _, tier_end, list_end = _ends(order.tier_offsets, order.list_offsets)
+    return _sum_pairs(kind, order, tier_end, list_end, parameter)
 
 
 def sum_over_ties(kind: str, order: TierOrder, parameter: Tensor) -> Tensor:
     """[lists] sums over all pairs inside the tiers."""
-    next_item = torch.arange(1, len(order.rows) + 1, device=order.rows.device)
-    return _sum_pairs(kind, order, next_item, _tier_end(order), parameter)
+    next_row, tier_end, _ = _ends(order.tier_offsets, order.list_offsets)
+    return _sum_pairs(kind, order, next_row, tier_end, parameter)
 
 
-def _tier_end(order: TierOrder) -> Tensor:
-    return repeat(order.tier_offsets[1:], order.tier_offsets.diff())
-
-
-def _list_end(order: TierOrder) -> Tensor:
-    return repeat(order.list_offsets[1:], order.list_offsets.diff())
+def _ends(tier_offsets: Tensor, list_offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """[rows] the next row, the end of the row's tier and that of its list; rows sorted by these."""
+    tier_end, list_end = (repeat(each[1:], each.diff()) for each in (tier_offsets, list_offsets))
+    next_row = torch.arange(1, len(tier_end) + 1, device=tier_end.device)
+    return next_row, tier_end, list_end
 
 
 def _sum_pairs(
@@ -265,6 +288,14 @@ def compiled_pair_sums(
         torch.get_num_threads(), loss.numpy(), gradient.numpy(), by_parameter.numpy(),
     )  # fmt: skip
     return loss, gradient, by_parameter
+
+
+def _pair_hessian(
+    kind: str, rows: FloatArray, start: Tensor, stop: Tensor, parameter: float
+) -> FloatArray:
+    """[rows] sums of second derivatives over the pairs of each row with others."""
+    sums = compiled_pair_sums(kind, torch.from_numpy(rows), start, stop, parameter)
+    return np.asarray(sums[1].numpy())
 
 
 # In plain torch, block by block: any device, the same numbers. The formulas are not those of
@@ -447,6 +478,13 @@ def rank_regress(
     """
     given = Scores(scores)
     return reduced(given, squared_losses(TierOrder(given.values, tiers)), weights, reduction)
+
+
+def rank_regress_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
+    """Diagonal of the Hessian: 2 for each item of another tier."""
+    sizes = tiers.tier_sizes.numpy()
+    others = np.repeat(tiers.lengths.numpy(), tiers.n_tiers.numpy()) - sizes
+    return np.repeat(2.0 * others, sizes)
 
 
 def squared_losses(order: TierOrder) -> Tensor:

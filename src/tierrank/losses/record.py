@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from tierrank.names import hint, plain
@@ -45,9 +46,10 @@ class Entry:
         whether autograd has its second derivatives; else it has the gradient, and refuses the
         second ones or gets them wrong
     hessian
-        what stands for the Hessian's diagonal in boosting. An upper bound leaves a concave part
-        out; a constant is the mean size of the gradient at scores of 0, so that the first steps
-        are about 1, and needs no code of its own
+        what stands for the Hessian's diagonal in boosting. Of "exact" ones it comes from the
+        likelihood, or from `hessian_diagonal`. An "upper bound" leaves a concave part out; a
+        "constant" is the mean size of the gradient at scores of 0, so that the first steps are
+        about 1, and needs no code of its own
     stochastic
         whether the gradient is an estimate, drawn at random
     shift_invariant
@@ -87,9 +89,21 @@ class Entry:
     @cached_property
     def function(self) -> Callable[..., Any]:
         """The function of (scores, tiers, *, weights, reduction) and options of its own."""
-        home = import_module(f"tierrank.losses.{self.family.replace(' ', '_')}")
-        found: Callable[..., Any] = getattr(home, self.function_name)
+        found: Callable[..., Any] = getattr(self._home, self.function_name)
         return found
+
+    @cached_property
+    def hessian_diagonal(self) -> Callable[..., Any]:
+        """The function `<function_name>_hessian` beside it: [rows] from [rows] scores, and tiers.
+
+        The rows are sorted by list and tier. A parameter that is learned is its third argument.
+        """
+        found: Callable[..., Any] = getattr(self._home, f"{self.function_name}_hessian")
+        return found
+
+    @property
+    def _home(self) -> ModuleType:
+        return import_module(f"tierrank.losses.{self.family.replace(' ', '_')}")
 
     @property
     def module(self) -> type[Objective]:

@@ -6,31 +6,22 @@ float32 kernels, at half the cost and to about 1e-5; all other objectives in flo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank import _native
 from tierrank._types import AnyArray
-from tierrank.losses.likelihood import _without_ties, tier_weights
-from tierrank.losses.lists import TierOrder
+from tierrank.losses.likelihood import tier_weights, without_ties
 from tierrank.losses.objective import Objective
-from tierrank.losses.ordered_partition import SizedStages
-from tierrank.losses.pairwise import compiled_pair_sums
 from tierrank.losses.record import Hessian
 from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import repeat
 
 SMALLEST = 1e-16  # a Hessian is never 0: a library would divide by it
 LONGEST_STEP = 0.5  # of an objective's own parameter, in one go
 NUDGE = 1e-3  # of that parameter, to see how its derivative changes
-
-# of [rows] scores, tiers, and the objective's own parameters
-Diagonal = Callable[[AnyArray, Tiers, dict[str, float]], AnyArray]
 
 
 class Derivatives(NamedTuple):
@@ -153,102 +144,11 @@ class BoostingObjective:
             in_order = np.where(several, self._typical_slope, 0.0)
         else:
             sorted_rows = np.asarray(scores, dtype=np.float64)[self.tiers.items.numpy()]
-            in_order = _DIAGONALS[self.name](sorted_rows, self.tiers, self.parameters)
+            diagonal = self.objective.entry.hessian_diagonal
+            in_order = diagonal(sorted_rows, self.tiers, **self.parameters)
         by_row = np.empty(len(scores))
         by_row[self.tiers.items.numpy()] = in_order
         return by_row
-
-
-# -- Hessian diagonals: [rows] for [rows] scores, both sorted by list and tier ---------------------
-
-
-def _cross_entropy(rows: AnyArray, tiers: Tiers, parameters: dict[str, float]) -> AnyArray:
-    """p (1 − p), with p the softmax over the list."""
-    lengths = tiers.lengths.numpy()
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    worth = np.exp(rows - np.repeat(np.maximum.reduceat(rows, starts), lengths))
-    share = worth / np.repeat(np.add.reduceat(worth, starts), lengths)
-    return np.asarray(share * (1 - share))
-
-
-def _with_targets(rows: AnyArray, tiers: Tiers, parameters: dict[str, float]) -> AnyArray:
-    """The same where a list has a grade above 0, its first tier's; else AttRank has no target."""
-    best = tiers.grades.numpy()[tiers.list_offsets.numpy()[:-1]]
-    targets = np.repeat(best > 0, tiers.lengths.numpy())
-    return np.where(targets, _cross_entropy(rows, tiers, parameters), 0.0)
-
-
-def _squares(rows: AnyArray, tiers: Tiers, parameters: dict[str, float]) -> AnyArray:
-    """(1 − d)² of every pair of different tiers: 2 for each row of another tier."""
-    sizes = tiers.tier_sizes.numpy()
-    others = np.repeat(tiers.lengths.numpy(), tiers.n_tiers.numpy()) - sizes
-    return np.repeat(2.0 * others, sizes)
-
-
-def _subsets(rows: AnyArray, tiers: Tiers, parameters: dict[str, float]) -> AnyArray:
-    """Variances of being in a subset of the given size, stage by stage."""
-    scores = torch.empty(len(rows), dtype=torch.float64)
-    scores[tiers.items] = torch.from_numpy(rows)
-    stages = SizedStages(TierOrder(scores, tiers))
-    by_row = torch.zeros_like(scores).index_add(0, stages.place, stages.variances())
-    return np.asarray(by_row.numpy())
-
-
-def _stages(kind: str) -> Diagonal:
-    def diagonal(rows: AnyArray, tiers: Tiers, parameters: dict[str, float]) -> AnyArray:
-        out = np.empty(len(rows))
-        _native.stage_bends(
-            kind, rows, tiers.tier_offsets.numpy(), tiers.list_offsets.numpy(),
-            torch.get_num_threads(), out,
-        )  # fmt: skip
-        return out
-
-    return diagonal
-
-
-def _pairs(rows: AnyArray, kind: str, start: Tensor, stop: Tensor, parameter: float) -> AnyArray:
-    """Sums over the pairs of each row with the rows from `start` to `stop`, both [rows]."""
-    sums = compiled_pair_sums(kind, torch.from_numpy(rows), start, stop, parameter)[1]
-    return np.asarray(sums.numpy())
-
-
-def _ends(tiers: Tiers) -> tuple[Tensor, Tensor, Tensor]:
-    """[rows] the next row, the end of the row's tier, and that of its list."""
-    next_row = torch.arange(1, len(tiers.items) + 1)
-    tier_end = repeat(tiers.tier_offsets[1:], tiers.tier_sizes)
-    list_end = repeat(tiers.tier_offsets[tiers.list_offsets[1:]], tiers.lengths)
-    return next_row, tier_end, list_end
-
-
-def _ranknet(rows: AnyArray, tiers: Tiers, parameters: dict[str, float]) -> AnyArray:
-    _, tier_end, list_end = _ends(tiers)
-    return _pairs(rows, "rao_kupper_win_bends", tier_end, list_end, 0.0)
-
-
-def _rao_kupper(rows: AnyArray, tiers: Tiers, parameters: dict[str, float]) -> AnyArray:
-    next_row, tier_end, list_end = _ends(tiers)
-    log_theta = float(np.logaddexp(0.0, parameters.get("alpha", 0.0)))
-    wins = _pairs(rows, "rao_kupper_win_bends", tier_end, list_end, log_theta)
-    return np.asarray(wins + _pairs(rows, "rao_kupper_tie_bends", next_row, tier_end, log_theta))
-
-
-def _davidson(rows: AnyArray, tiers: Tiers, parameters: dict[str, float]) -> AnyArray:
-    next_row, _, list_end = _ends(tiers)  # a win's second derivative is a tie's
-    return _pairs(rows, "davidson_bends", next_row, list_end, parameters.get("beta", 0.0))
-
-
-_DIAGONALS: dict[str, Diagonal] = {
-    "pl-lb": _stages("breslow"),
-    "pl-efron": _stages("efron"),
-    "pmop-fd": _stages("one draw"),
-    "cox-discrete": _subsets,
-    "listnet": _cross_entropy,
-    "attrank": _with_targets,
-    "rank-regress": _squares,
-    "ranknet": _ranknet,
-    "rao-kupper": _rao_kupper,
-    "davidson": _davidson,
-}
 
 
 # -- the likelihoods --------------------------------------------------------------------------
@@ -260,7 +160,7 @@ class _Likelihood:
     def __init__(self, tiers: Tiers, alpha: Any, ties: str, options: dict[str, Any]) -> None:
         self.tiers, self.alpha, self.ties, self.options = tiers, alpha, ties, options
         if ties != "random":  # then nothing changes, and all of this is needed once
-            self.tiers = _without_ties(tiers, ties, None)  # type: ignore[arg-type]
+            self.tiers = without_ties(tiers, ties, None)  # type: ignore[arg-type]
             self.upper = self._upper_weights(self.tiers)
 
     def _upper_weights(self, tiers: Tiers) -> Tensor:
@@ -271,7 +171,7 @@ class _Likelihood:
         """Mean loss, and [rows] gradient and Hessian of the sum, in float32."""
         tiers = self.tiers
         if self.ties == "random":
-            tiers = _without_ties(tiers, "random", self.options["generator"])
+            tiers = without_ties(tiers, "random", self.options["generator"])
             self.upper = self._upper_weights(tiers)
         lists = FlatLists(torch.from_numpy(scores.astype(np.float32)), tiers)
         value, gradient, hessian = lists.derivatives(self.upper)
