@@ -234,7 +234,7 @@ def test_a_column_of_truth_stays_one(read):
         ("label,qid,x\n", {"features": ["x", "x"]}, "features names 'x', which is"),
         ("label,qid,x\n", {"query": "label"}, "label and query are both 'label'"),
         (",label,qid,x\n0,1,1,1\n", {}, r"column 1, called '', has no name.*drop=\[''\]"),
-        ("label;qid;x\n1;1;2\n", {}, r"The header has no ',': pass separator=';'\?"),
+        ("label;qid;x\n1;1;2\n", {}, r"The header has no ',': pass separator=\";\"\?"),
         ("1,1,2\n0,1,3\n", {}, "The first line holds numbers: it must be a header"),
         ('label,qid,"x\n1,1,2\n', {}, "a quote is opened here and never closed"),
         ("label,qid,x\n1,1,2\n".encode("utf-16"), {}, "is UTF-16: save it as UTF-8"),

@@ -163,7 +163,7 @@ def test_missing_scores_are_last_too(read):
     ("text", "option", "message"),
     [
         (RACE, "error", r"line 3: the rank is 'DNF', which is not a number: .*missing_rank="),
-        (RACE, {"DNF": "last"}, r"line 5: the rank is missing: .*'drop'"),
+        (RACE, {"DNF": "last"}, r'line 5: the rank is missing: .*"drop"'),
         (RACE, {"": "last"}, "line 3: the rank is 'DNF'"),
         (RACE.replace("dnf", "1O"), "last", r"line 6: the rank is '1O'.*\(DNF, DNS, "),
         ("list,item,rank\n1,a,\n1,b,2\n", "error", "line 2: the rank is missing"),
@@ -208,7 +208,7 @@ def test_an_item_that_stands_twice_is_refused_or_keeps_its_best_place(read):
         ("list,item,rank\n1,a,1\n", {"item": "list"}, "'list' is named for two things"),
         ("list,item,rank\n1,a,1\n", {"list": ()}, "list names no column"),
         ("list,item,rank,rank\n1,a,1,1\n", {}, "two columns are called 'rank'"),
-        ("list;item;rank\n1;a;1\n", {}, r"pass separator=';'\?"),
+        ("list;item;rank\n1;a;1\n", {}, r'pass separator=";"\?'),
         ("list,item,rank\n", {}, "columns but no row"),
         ("list,item,rank\n1,a,1\n,b,1\n", {}, "line 3: the list is empty"),
         ("list,item,rank\n1,a,1\n1, ,1\n", {}, "line 3: the item is empty"),

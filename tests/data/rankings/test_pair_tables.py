@@ -214,7 +214,7 @@ BOTH_SCORES = {"first_score": "home_score", "second_score": "away_score"}
         ("a,b,winner\nx,y,x\nx,y,\n", {}, "line 3: the winner is empty"),
         ("a,b,winner,n\nx,y,x,1\nx,y,x,0\n", {"weight": "n"}, "line 3: the weight is missing, or"),
         ("a,b,winner\n", {}, "columns but no row"),
-        ("a;b;winner\nx;y;x\n", {}, r"pass separator=';'\?"),
+        ("a;b;winner\nx;y;x\n", {}, r'pass separator=";"\?'),
     ],
 )
 def test_what_is_wrong_is_said_with_the_file_and_line(read, text, options, message):

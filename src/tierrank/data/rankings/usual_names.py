@@ -355,7 +355,7 @@ _MISSING: dict[Part, tuple[object, ...]] = {
     ),
     _end: (
         "no column says how a game ended: pass ", Column("winner"), ", or ", Column("first_score"),
-        " and ", Column("second_score"), ", or ", Column("wins"), " (a pair) and ", Column("ties"),
+        " and ", Column("second_score"), ", or ", Column("wins"), " and ", Column("ties"),
         ".",
     ),
     _preferred: (

@@ -173,7 +173,8 @@ class CsvColumns:
     ) -> None:
         """Read columns; those that surely should be numbers are read as such, which is faster."""
         self.names: Sequence[str] = text.header
-        others: Sequence[int] = [at for at in positions if at not in set(expect_numbers)]
+        expected = set(expect_numbers)
+        others: Sequence[int] = [at for at in positions if at not in expected]
         try:
             table = _arrow_table(text, expect_numbers, others)
         except ValueError:

@@ -109,21 +109,20 @@ class Table:
         self._error = error
         self._columns: dict[int, Columns] = {}
         self._floats: dict[int, FloatArray | BadColumn] = {}
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
+        self._place: dict[str, int] = {}
+        for at, name in enumerate(names):
+            if self._place.setdefault(name, at) != at:
                 self.refuse(f"two columns are called {shown(name)}: rename one of them.")
-            seen.add(name)
 
     def has(self, *names: str) -> bool:
         """Whether all these columns are there."""
-        return all(name in self.names for name in names)
+        return all(name in self._place for name in names)
 
     def find(self, name: str, option: str) -> int:
         """Give the position of a column; `option` is the argument that asked for it."""
-        if name not in self.names:
+        if name not in self._place:
             self.refuse(*absent(name, self.names, Argument(option)))
-        return self.names.index(name)
+        return self._place[name]
 
     def refuse_twice(self, positions: Sequence[int]) -> None:
         """Refuse a column that is named for two things."""
@@ -149,8 +148,7 @@ class Table:
         """Read columns, all at once, and not again; `numbers` are further ones that hold those."""
         new = [at for at in dict.fromkeys((*positions, *numbers)) if at not in self._columns]
         if new:
-            expected = [at for at in new if at in set(numbers)]
-            columns = self._read(new, expected)
+            columns = self._read(new, [at for at in numbers if at not in self._columns])
             if not columns.rows:
                 self.refuse("there are columns but no row: give at least one.")
             self._columns.update(dict.fromkeys(new, columns))
