@@ -14,6 +14,11 @@ namespace tierrank {
 NB_MODULE(_native, m) {
     m.doc() = "The compiled core; what it computes is documented where it is used.";
     kernels(); // a choice that cannot be met is told when the module loads
+#ifdef NDEBUG
+    // What others still hold when Python ends (modules that pytest keeps, say) is no leak of ours;
+    // builds for debugging go on to tell.
+    nb::set_leak_warnings(false);
+#endif
     m.def("instructions", [] { return std::string(kernels().name); });
     m.def("all_instructions", [] {
         std::vector<std::string> names;
