@@ -26,7 +26,7 @@ test: lint ## install into .venv, then lint, types and tests (PYTEST_FLAGS="-n 2
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST_FLAGS)
 
 test-slow: $(VENV)/.installed-dev ## the tests that are long by nature: kills, fuzzing, simulations, whole experiments
-	$(BIN)/python -m pytest -m slow $(PYTEST_FLAGS)
+	TIERRANK_ALL_EXAMPLES=1 $(BIN)/python -m pytest -m "slow or fuzz" $(PYTEST_FLAGS)
 
 test-native: $(VENV)/.installed-dev ## the native core under sanitizers and a fuzzer (FUZZ_RUNS=1000000)
 	PYTHON=$(BIN)/python FUZZ_RUNS=$(FUZZ_RUNS) tests/native/run

@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from hypothesis import settings
 
 # A process a core: further threads of several processes would only wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -20,6 +21,20 @@ def pytest_configure(config):
         spec = importlib.util.spec_from_file_location("tierrank._native", path)
         sys.modules["tierrank._native"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules["tierrank._native"])
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items):
+    """Mark what hypothesis draws examples for: a fifth of them, unless all are asked for."""
+    for item in items:
+        test = getattr(item, "obj", None)
+        if not getattr(test, "is_hypothesis_test", False):
+            continue
+        item.add_marker("fuzz")
+        if not os.environ.get("TIERRANK_ALL_EXAMPLES"):
+            asked = test._hypothesis_internal_use_settings
+            fewer = min(asked.max_examples, max(10, asked.max_examples // 5))
+            test._hypothesis_internal_use_settings = settings(asked, max_examples=fewer)
 
 
 def pytest_report_header(config):

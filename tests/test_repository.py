@@ -5,6 +5,7 @@ how its command starts.
 import importlib.metadata
 import importlib.resources
 import inspect
+import json
 import os
 import pydoc
 import re
@@ -72,8 +73,7 @@ def test_what_needs_no_estimator_loads_nothing_heavy_beyond_torch():
     assert [name for name in HEAVY if name in names and name not in before] == []
 
 
-@pytest.mark.parametrize(
-    "typed",
+TYPED = (
     ["--help", "--version", "tarin", "train --help", "train --hlep", "train", "aggregate --help",
      "extreme trian", "extreme train --help", "train trian.txt --out m", "aggregate vots.csv",
      "predict modle x.txt", "export modle m.onnx", "compare floder",
@@ -90,10 +90,52 @@ def test_what_needs_no_estimator_loads_nothing_heavy_beyond_torch():
      "aggregate . --rest lst", "extreme train . --out m --objective foo",
      "extreme train . --out m --metric psp", "objectives pl-partiton", "evaluate . .",
      "evaluate - . --metric ndgc@10", "predict . .", "predict . . --missing zero",
-     "extreme evaluate . .", "export . m.onnx"],
+     "extreme evaluate . .", "export . m.onnx"]
 )  # fmt: skip
-def test_help_and_typing_mistakes_do_not_wait_for_torch(typed):
-    names, said = loaded_by("from tierrank.__main__ import main; main()", *typed.split())
+
+
+@pytest.fixture(scope="module")
+def loaded_when_typed():
+    """For each command, what it has imported at its end.
+
+    One process asks for help, so that the command line is loaded, and forks for each: starting
+    Python takes longer than all that follows.
+    """
+    script = """
+import json, os, sys
+from tierrank.__main__ import main
+commands, kept = sys.argv[1:], os.dup(1)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+os.dup2(1, 2)
+for typed in ["--help", *commands]:
+    loaded = "tierrank.cli.app" in sys.modules
+    if loaded and os.fork():
+        os.wait()
+        continue
+    sys.argv = ["tierrank", *typed.split()]
+    try:
+        main()
+    except SystemExit:
+        pass
+    if not loaded:
+        continue
+    os.write(kept, (json.dumps([typed, sorted(sys.modules)]) + "\\n").encode())
+    os._exit(0)
+"""
+    ran = subprocess.run([sys.executable, "-c", script, *TYPED], capture_output=True, text=True)
+    return dict(json.loads(line) for line in ran.stdout.splitlines())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that can be forked")
+@pytest.mark.parametrize("typed", TYPED)
+def test_help_and_typing_mistakes_do_not_wait_for_torch(typed, loaded_when_typed):
+    names = loaded_when_typed[typed]
+    assert "tierrank.cli.app" in names
+    assert [name for name in ("torch", "numpy", "sklearn") if name in names] == []
+
+
+def test_help_in_a_python_of_its_own_does_not_wait_for_torch_either():
+    names, said = loaded_by("from tierrank.__main__ import main; main()", "--help")
     assert "tierrank.cli.app" in names, said
     assert [name for name in ("torch", "numpy", "sklearn") if name in names] == []
 
