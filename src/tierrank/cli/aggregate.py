@@ -19,7 +19,6 @@ from tierrank.cli.messages import explained, note, said, stdout, waiting
 from tierrank.cli.options import MODEL, STDOUT, argument, named, option, write
 from tierrank.cli.rankings import Source, read_features
 from tierrank.cli.wording import in_words, spelled
-from tierrank.losses import OBJECTIVES, find
 from tierrank.names import GAME_MODELS as GAMES
 
 if TYPE_CHECKING:
@@ -404,6 +403,8 @@ def _plain(model: str) -> str:
 
 
 def _parse_objective(model: str) -> tuple[str, dict[str, Any]]:
+    from tierrank.losses.record import OBJECTIVES, find
+
     name, params = parse_named(model, "--model")
     try:
         return find(name).name, params

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from tierrank import names
 from tierrank.cli.messages import note
-from tierrank.losses.record import find, find_fused, fused_objectives, theirs
 
 if TYPE_CHECKING:
     from tierrank.extreme.ranker import ExtremeRanker
@@ -216,6 +215,8 @@ def settings_by_kind(pairs: Iterable[str], kinds: Iterable[str]) -> dict[str, di
 
 
 def _parse_objective(text: str) -> tuple[str, dict[str, Any]]:
+    from tierrank.losses.record import find, theirs
+
     # A name of another library may have a colon of its own; it is answered as it is.
     foreign = theirs(text) is not None
     name, own = (text, {}) if foreign else parse_named(text, "--objective")
@@ -304,6 +305,8 @@ def rates(ranker: ExtremeRanker) -> list[float]:
 
 
 def _fused_objective(name: str) -> str:
+    from tierrank.losses.record import find_fused, fused_objectives
+
     try:
         return find_fused(name).name
     except ValueError:

@@ -9,7 +9,6 @@ import typer
 from tierrank.cli.app import app
 from tierrank.cli.messages import explained
 from tierrank.cli.options import argument
-from tierrank.losses import OBJECTIVES, find
 
 
 @app.command()
@@ -18,6 +17,8 @@ def objectives(
     name: Annotated[str | None, argument("One of them, to read how it is defined.")] = None,
 ) -> None:
     """List the objectives by the names that commands and models take, or explain one."""
+    from tierrank.losses import OBJECTIVES, find
+
     if name is not None:
         try:
             find(name)  # before torch is loaded

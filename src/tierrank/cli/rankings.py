@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -289,6 +288,8 @@ def _missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:
 
 def _as_commands(error: UnclearTable, file: Path, named: Mapping[str, Any]) -> str:
     """What a table may be, as commands to copy."""
+    import shlex
+
     from tierrank.data.rankings.usual_names import KINDS
 
     commands = []
