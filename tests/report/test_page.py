@@ -21,6 +21,7 @@ from tierrank.report.aggregation import (
     page_html,
     write_page,
 )
+from tierrank.report.content import Parameter
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 VOID = {"meta", "br"}
@@ -202,3 +203,18 @@ def test_nothing_is_left_where_a_page_cannot_be_written(make_page, tmp_path):
     with pytest.raises(OSError, match="file"):
         write_page(make_page(2), tmp_path / "file" / "page.html")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_was_estimated_beside_the_worths_has_a_section_and_stands_nowhere_else(make_page):
+    parameters = (Parameter("slope <b>", -0.25, 0.125, -0.5, 0.0),
+                  Parameter("unsure", 2e6, np.nan, np.nan, np.nan))  # fmt: skip
+    settings = {"slope <b>": "-0.25, from -0.5 to 0", "prior": "none"}
+    text = page_html(make_page(5, parameters=parameters, settings=settings))
+    Reader(text)
+    section = text[text.index('<section id="parameters"') : text.index('<section id="data"')]
+    cells = re.findall(r"<td>(.*?)</td>", section)
+    assert cells == [
+        "−0.2500", "0.1250", '−0.5000 <span class="to">to</span> 0.0000', "2.000e+06", "", "",
+    ]  # fmt: skip
+    assert text.count("slope &lt;b&gt;") == 1
+    assert 'id="parameters"' not in page_html(make_page(5))
