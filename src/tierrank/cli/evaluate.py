@@ -8,8 +8,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.messages import explained, stdout
@@ -39,9 +37,8 @@ def evaluate(
     metric: Annotated[list[str] | None, option(
         "What to measure, as in ndcg@10. Repeat for several.", default=", ".join(DEFAULT_METRICS)
     )] = None,
-    as_json: options.AsJson = False,
-    as_csv: options.AsCsv = False,
-    raw_csv: options.RawCsv = False,
+    *,
+    written: options.Standings,
     gain: Annotated[str | None, option(
         "What a label is worth: exp2 (2^label − 1), or linear.", panel=_CONVENTIONS,
         default="exp2")] = None,
@@ -52,7 +49,6 @@ def evaluate(
         "The value of a query with nothing relevant: a number, or skip.", panel=_CONVENTIONS,
         default="0")] = None,
     fold: options.Fold = None,
-    *,
     how: options.Reading,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -62,38 +58,30 @@ def evaluate(
     With several rankers, the differences to the first one too, with intervals and the p-value of
     a paired randomisation test.
     """
-    if as_json and as_csv:
-        raise typer.BadParameter("--json or --csv: give one of them")
     for name in metric or ():
         metric_name(name)  # before torch is loaded
 
     from tierrank import metrics
     from tierrank.ranking.comparison import standings
-    from tierrank.report.tables import standings_csv, standings_json, standings_table
+    from tierrank.report.tables import standings_table
 
     options.use_threads(threads)
     conventions = {"gain": gain, "ties": ties, "empty": _number_or_word(empty)}
     measures = _measures(metric or list(DEFAULT_METRICS), conventions, asked=bool(metric))
     values: dict[str, dict[str, FloatArray]] = {}
+    options.check_rankers(rankers, data)
     if data == options.STDIN and data in rankers:
         raise ValueError("standard input (-) is given twice: for scores and for the data.")
     with options.on_disk(data) as file:
         source = _Source(file, fold, how)
         for ranker in rankers:
-            name = options.named(ranker)
-            if name in values:
-                raise ValueError(f"{name} is given twice.")
             rows, scores = _scored(ranker, source)
-            values[name] = metrics.evaluate(
+            values[options.named(ranker)] = metrics.evaluate(
                 scores, rows.y, measures, qid=rows.qid, reduction="none"
             )
     found = standings(values, seed=seed)
-    if as_json:
-        chosen = {key: value for key, value in conventions.items() if value is not None}
-        typer.echo(standings_json(found, data=options.named(data), conventions=chosen), nl=False)
-    elif as_csv:
-        typer.echo(standings_csv(found, raw=raw_csv), nl=False)
-    else:
+    chosen = {key: value for key, value in conventions.items() if value is not None}
+    if not written.write(found, data=options.named(data), conventions=chosen):
         queries = max(each.queries for each in found)
         title = f"{options.named(data)}: {queries:,} quer{'ies' if queries != 1 else 'y'}"
         console = stdout()
@@ -104,8 +92,6 @@ class _Source:
     """The data, read as each ranker wants them."""
 
     def __init__(self, path: Path, fold: int | None, how: options.Reading) -> None:
-        if (path / "model.json").is_file():
-            raise ValueError(f"{path}: is a model. The data come last: RANKER... DATA.")
         if fold is not None and not path.is_dir():
             raise ValueError(f"{path}: is a file, so it has no folds: leave out --fold.")
         self.path = path

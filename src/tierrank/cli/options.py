@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tierrank.cli.messages import STDIN as STDIN
 from tierrank.cli.messages import said, spelled
+
+if TYPE_CHECKING:
+    from tierrank.ranking.comparison import Standing
 
 STDOUT = Path("-")
 
@@ -55,8 +58,6 @@ Separator = Annotated[str | None, option(
 RawCsv = Annotated[bool, option(
     "In CSV, write text as it is, also where a spreadsheet would take it for a formula; without "
     "this it gets ' in front.", "--raw-csv")]
-AsJson = Annotated[bool, option("Write JSON.", "--json")]
-AsCsv = Annotated[bool, option("Write CSV.", "--csv")]
 ModelFolder = Annotated[Path, argument("Folder of a trained model.", metavar="MODEL")]
 Out = Annotated[Path, option("Folder for the model, its curve and checkpoints.")]
 Resume = Annotated[bool, option("Go on with a training that was stopped.", "--resume")]
@@ -105,6 +106,38 @@ class Reading:
     def columns(self) -> dict[str, object]:
         """What is said of columns that only a table has, by option."""
         return {"--drop": self.drop, "--separator": self.separator, "--weight-column": self.weight}
+
+
+@dataclass(frozen=True)
+class Standings:
+    """How the standings of rankers are written, if not as a table to read."""
+
+    as_json: Annotated[bool, option("Write JSON.", "--json")] = False
+    as_csv: Annotated[bool, option("Write CSV.", "--csv")] = False
+    raw_csv: RawCsv = False
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.as_csv:
+            raise typer.BadParameter("--json or --csv: give one of them")
+
+    def write(self, standings: Sequence[Standing], **about: Any) -> bool:
+        """Write them, with what they are about; False if a table is wanted."""
+        from tierrank.report.tables import standings_csv, standings_json
+
+        if self.as_json:
+            typer.echo(standings_json(standings, **about), nl=False)
+        elif self.as_csv:
+            typer.echo(standings_csv(standings, raw=self.raw_csv), nl=False)
+        return self.as_json or self.as_csv
+
+
+def check_rankers(rankers: Sequence[Path], data: Path) -> None:
+    """Refuse a ranker that is given twice, and a model where the data should be."""
+    if (data / "model.json").is_file():
+        raise ValueError(f"{data}: is a model. The data come last: RANKER... DATA.")
+    for number, ranker in enumerate(rankers):
+        if ranker in rankers[:number]:
+            raise ValueError(f"{named(ranker)} is given twice.")
 
 
 def check_choice(*, resume: bool, overwrite: bool) -> None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from tierrank.cli import options
 from tierrank.cli.app import extreme
 from tierrank.cli.extreme.inputs import Data, LabelledRows, Propensity
@@ -38,9 +36,7 @@ def evaluate(
     how: LabelledRows,
     k: Annotated[list[int] | None, option(
         "How many labels count. Repeat for several.", "-k", min=1, default="1, 3, 5")] = None,
-    as_json: options.AsJson = False,
-    as_csv: options.AsCsv = False,
-    raw_csv: options.RawCsv = False,
+    written: options.Standings,
     propensity: Propensity = 0.0,
     train: Annotated[Path | None, option(
         "Training data that propensities are counted on.", metavar="FILE", panel=_PROPENSITIES,
@@ -59,16 +55,10 @@ def evaluate(
     to the first one too, with intervals and the p-value of a paired randomisation test.
     """
     from tierrank.cli.extreme.inputs import read_labelled
-    from tierrank.report.tables import standings_csv, standings_json
 
-    if as_json and as_csv:
-        raise typer.BadParameter("--json or --csv: give one of them")
     if train is None and train_labels is not None:
         raise ValueError("--train-labels are those of --train: give that as well.")
-    if (data / "model.json").is_file():
-        raise ValueError(f"{data}: is a model. The data come last: RANKER... DATA.")
-    if len({str(ranker) for ranker in rankers}) < len(rankers):
-        raise ValueError("a ranker is given twice: leave one of them.")
+    options.check_rankers(rankers, data)
     options.use_threads(threads)
     places = sorted(set(k or (1, 3, 5)))
     rows = read_labelled(data, how)
@@ -81,12 +71,8 @@ def evaluate(
         first[str(ranker)] = found
         counts = counts or found.counts
     results = _standings(first, rows, places, counts, (a, b), seed)
-    if as_json:
-        about = {"data": str(data), "rows": len(rows), "propensity": propensity, "a": a, "b": b}
-        typer.echo(standings_json(results, **about), nl=False)
-    elif as_csv:
-        typer.echo(standings_csv(results, raw=raw_csv), nl=False)
-    else:
+    about = {"data": str(data), "rows": len(rows), "propensity": propensity, "a": a, "b": b}
+    if not written.write(results, **about):
         _show(results, f"{data}: {len(rows):,} row{'s' * (len(rows) != 1)}, in percent", places)
 
 
