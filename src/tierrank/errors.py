@@ -9,17 +9,19 @@ from typing import NamedTuple
 class Argument(NamedTuple):
     """An argument that a message names, alone or with a value: `prior`, `prior="gaussian"`.
 
-    The value may be a mapping: `missing_rank={'DNF': 'last'}`.
+    The value may be several, or a mapping: `drop=['id']`, `missing_rank={'DNF': 'last'}`.
     """
 
     name: str
-    value: str | Mapping[str, str] | None = None
+    value: str | tuple[str, ...] | Mapping[str, str] | None = None
 
     def __str__(self) -> str:
         if self.value is None:
             return self.name
         if isinstance(self.value, Mapping):
             return f"{self.name}={dict(self.value)!r}"
+        if isinstance(self.value, tuple):
+            return f"{self.name}={list(self.value)!r}"
         return f'{self.name}="{self.value}"'
 
 
@@ -30,6 +32,12 @@ class Column(Argument):
 
     def __str__(self) -> str:
         return f"{self.name}="
+
+
+class InPython(str):
+    """Part of a message that only somebody who calls from Python can make use of."""
+
+    __slots__ = ()
 
 
 class _Spelled:
@@ -45,7 +53,11 @@ class _Spelled:
 
     def spelled(self, spell: Callable[[Argument], str]) -> str:
         """The message, with `spell` of each argument in its place."""
-        return "".join(spell(p) if isinstance(p, Argument) else str(p) for p in self.args)
+        return "".join(
+            spell(part) if isinstance(part, Argument) else str(part)
+            for part in self.args
+            if spell is str or not isinstance(part, InPython)
+        )
 
 
 class ArgumentError(_Spelled, ValueError):

@@ -4,8 +4,9 @@ import gzip
 
 import pytest
 
-from tierrank.cli.wording import spelled
+from tierrank.cli.messages import spelled
 from tierrank.data import files
+from tierrank.errors import Argument, ArgumentError, InPython
 
 
 def test_what_is_not_connected_is_explained_with_the_options_of_the_command(run, tmp_path):
@@ -147,11 +148,17 @@ def test_a_file_that_expands_too_far_is_refused_with_what_a_command_can_do(
 
 
 def test_messages_of_the_library_get_the_words_of_the_command():
-    assert spelled('use prior="gaussian" or "pseudo-item"') == (
-        "use --prior gaussian or pseudo-item"
-    )
-    assert spelled("pass missing_rank='drop', or missing_rank={'DNF': 'last'}") == (
+    prior = ArgumentError("use ", Argument("prior", "gaussian"), " or pseudo-item")
+    assert spelled(prior) == "use --prior gaussian or pseudo-item"
+    drop, last = Argument("missing_rank", "drop"), Argument("missing_rank", {"DNF": "last"})
+    assert spelled(ArgumentError("pass ", drop, ", or ", last)) == (
         "pass --missing-rank drop, or --missing-rank DNF=last"
     )
-    assert spelled("raise max_iter\nor \x1b[2J") == "raise --max-iter\nor \ufffd[2J"
+    assert spelled(ArgumentError("leave out ", Argument("drop", ("a b", "c")))) == (
+        'leave out --drop "a b" --drop c'
+    )
+    more = InPython(" (or call fit)")
+    raised = ArgumentError("raise ", Argument("max_iter"), more, "\nor \x1b[2J")
+    assert spelled(raised) == "raise --max-iter\nor \ufffd[2J"
+    assert str(raised) == "raise max_iter (or call fit)\nor \x1b[2J"
     assert spelled("the rank is 3, as said = so") == "the rank is 3, as said = so"

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report_page import made_page
+from tierrank.aggregation.summary import Parameter
 from tierrank.report.aggregation import (
     MOST_ITEMS,
     ConnectivityFacts,
@@ -21,7 +22,6 @@ from tierrank.report.aggregation import (
     page_html,
     write_page,
 )
-from tierrank.report.content import Parameter
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 VOID = {"meta", "br"}

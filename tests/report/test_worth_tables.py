@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from report_page import made_page
-from tierrank.report.content import Parameter
+from tierrank.aggregation.summary import Parameter
 from tierrank.report.numbers import percent
 from tierrank.report.tables import (
     WORTH_COLUMNS,

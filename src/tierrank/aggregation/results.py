@@ -539,7 +539,7 @@ class FittedWorths(Worths):
         from tierrank.report.from_fit import page_of
 
         check_is_fitted(self, "log_worths_")
-        page = page_of(self, title=title, level=level, top_k=top_k, data=data)  # type: ignore[arg-type]
+        page = page_of(self, title=title, level=level, top_k=top_k, data=data)
         return write_page(page, fspath(path))
 
     def _went(self, end: Minimum, solver: str) -> None:

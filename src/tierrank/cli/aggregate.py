@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,20 +14,16 @@ from tierrank import names
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.estimators import parse_named
-from tierrank.cli.messages import explained, note, said, stdout, waiting
+from tierrank.cli.messages import explained, note, said, spell, stdout, waiting
 from tierrank.cli.options import MODEL, STDOUT, argument, named, option, write
 from tierrank.cli.rankings import Source, read_features
-from tierrank.cli.wording import in_words, spelled
+from tierrank.errors import ArgumentError
 from tierrank.names import GAME_MODELS as GAMES
 
 if TYPE_CHECKING:
-    from tierrank.aggregation.aggregator import RankAggregator
-    from tierrank.aggregation.covariates import FeatureAggregator
-    from tierrank.aggregation.paired import PairedTies
+    from tierrank.aggregation.results import FittedWorths
     from tierrank.data import Games, Rankings
     from tierrank.report.aggregation import AggregationPage
-
-    Aggregator = RankAggregator | PairedTies | FeatureAggregator
 
 SHOWN = 50  # items of the table, unless --top says otherwise
 
@@ -88,7 +83,7 @@ class Results:
 
     def show(
         self,
-        fitted: Aggregator,
+        fitted: Any,
         page: AggregationPage,
         file: Path,
     ) -> None:
@@ -186,70 +181,51 @@ class Model:
             return "davidson"
         return "bradley-terry" if self.home else "pl-partition"
 
-    def make(self, data: Rankings | Games | None, *, seed: int, top_k: int | None) -> Aggregator:
+    def make(self, data: Rankings | Games | None, *, seed: int, top_k: int | None) -> FittedWorths:
         """An unfitted estimator; what is wrong with the options is found before data is read."""
+        from tierrank.aggregation.aggregator import RankAggregator
+        from tierrank.aggregation.covariates import FeatureAggregator
+        from tierrank.aggregation.paired import PairedTies
+
         model = self.name_for(data)
         kind = _plain(model)
-        if kind not in GAMES:
+        prior = None if self.prior == "none" else self.prior
+        own: dict[str, Any] = {"uncertainty": self.uncertainty}
+        if self.max_iter is not None:
+            own["max_iter"] = self.max_iter
+        estimator: type[RankAggregator | PairedTies | FeatureAggregator]
+        if kind in GAMES:
+            if top_k is not None:
+                raise ValueError(
+                    f"--top-k: {kind} is a model of games, and says nothing of longer lists; "
+                    "--model pl-partition does."
+                )
+            if self.solver != "auto":
+                raise ValueError(f"--solver: {kind} has one, Newton's method: leave it out.")
+            estimator = PairedTies
+            own |= {"model": kind, "home": self.home, "ties": self.ties, "prior": prior}
+        else:
             for name, given in (("--home", self.home), ("--ties", self.ties is not None)):
                 if given:
                     raise ValueError(f"{name} is for {', '.join(GAMES)}, not for {model}.")
-            return self._of_lists(model, seed)
-        if top_k is not None:
-            raise ValueError(
-                f"--top-k: {kind} is a model of games, and says nothing of longer lists; --model "
-                "pl-partition does."
-            )
-        if self.solver != "auto":
-            raise ValueError(f"--solver: {kind} has one, Newton's method: leave it out.")
-        return self._of_games(kind)
-
-    def _of_games(self, kind: Any) -> PairedTies:
-        from tierrank.aggregation.paired import PairedTies
-
-        ties: Any = self.ties
-        uncertainty: Any = self.uncertainty
-        most = {} if self.max_iter is None else {"max_iter": self.max_iter}
-        found = PairedTies(
-            kind, ties=ties, home=self.home, prior=self._prior(), uncertainty=uncertainty, **most
-        )
-        found._check()
-        return found
-
-    def _of_lists(self, model: str, seed: int) -> RankAggregator | FeatureAggregator:
-        from tierrank.aggregation.aggregator import RankAggregator
-        from tierrank.aggregation.covariates import FeatureAggregator
-        from tierrank.aggregation.likelihood import objective_of
-
-        objective, params = _parse_objective(model)
-        both: dict[str, Any] = {
-            "objective": objective,
-            "objective_params": params or None,
-            "uncertainty": self.uncertainty,
-            "max_iter": self.max_iter,
-            "random_state": seed,
-        }
-        solver: Any = self.solver
-        found = (
-            RankAggregator(prior=self._prior(), solver=solver, **both)
-            if self.features is None
-            else FeatureAggregator(l2=self.l2, **both)
-        )
+            objective, params = _parse_objective(model)
+            own |= {
+                "objective": objective, "objective_params": params or None, "random_state": seed
+            }  # fmt: skip
+            if self.features is None:
+                estimator, own = RankAggregator, own | {"solver": self.solver, "prior": prior}
+            else:
+                estimator, own = FeatureAggregator, own | {"l2": self.l2}
+        found = estimator(**own)
         try:
-            objective_of(objective, params)
+            found._check()
         except TypeError as error:  # of a parameter that the objective does not have
             raise ValueError(f"--model {model}: {error}.") from None
-        if isinstance(found, RankAggregator):
-            found._check()
         return found
-
-    def _prior(self) -> str | None:
-        return None if self.prior == "none" else self.prior
 
 
 @app.command()
 @explained
-@in_words
 def aggregate(
     file: Annotated[Path, argument(
         "Rankings with ties: PrefLib (.soc, .soi, .toc, .toi, .cat), JSON lines (.jsonl), or a "
@@ -277,55 +253,45 @@ def aggregate(
     if data.read_as:
         note(f"{file.name}: {data.read_as}.")
     everybody = data.items
-    data, left_out = source.fewer(data, None if model.model is None else _ties_connect(fitted))
+    data, left_out = source.fewer(data, None if model.model is None else fitted.ties_connect)
     if left_out:
         note(left_out)
     if model.model is None:  # by what is left: with somebody, all ties may have gone
         fitted = model.make(data, seed=seed, top_k=results.top_k)
-    features = model.features
-    _look_at_games(fitted, data, file, chosen=model.model is None)
-    given = () if features is None else (read_features(features, everybody, data.items),)
-    seconds = _fit(fitted, data, file, *given)
+    _look_at_games(model, fitted, data, file)
+    table = model.features
+    features = () if table is None else (read_features(table, everybody, data.items),)
+    _fit(fitted, data, file, *features)
     with waiting("Computing intervals"):
-        page = _page(fitted, data, file, results, seconds, seed)
+        page = _page(fitted, data, file, results, seed)
     for each in page.notes:
         note(each)
     results.show(fitted, page, file)
 
 
-def _ties_connect(fitted: Aggregator) -> bool:
-    """Whether a tie says that two items are about equal."""
-    from tierrank.aggregation.paired import PairedTies
-
-    return isinstance(fitted, PairedTies) and fitted.ties != "drop"
-
-
-def _look_at_games(fitted: Aggregator, data: Rankings | Games, file: Path, *, chosen: bool) -> None:
-    """Refuse data that are no games to a model of games; say what becomes of ties.
-
-    `chosen` is whether nobody asked for this model.
-    """
-    from tierrank.aggregation.paired import PairedTies
+def _look_at_games(model: Model, fitted: FittedWorths, data: Rankings | Games, file: Path) -> None:
+    """Refuse data that are no games to a model of games; say what becomes of ties."""
     from tierrank.data import DataFileError, Games
 
+    name = _plain(model.name_for(data))
     tied, games = _tied_games(data)
     ties = f"{tied:,.10g} of {games:,.10g} games are ties."
-    if not isinstance(fitted, PairedTies):
+    if not fitted.of_games:
         if tied:
+            without = "" if model.features is None else ", without --features"
             note(
-                f"{ties} To {fitted.objective} a tie is an order that nobody saw, so these say "
-                "nothing; --model davidson (or rao-kupper) makes use of them"
-                f"{', without --features' if hasattr(fitted, 'l2') else ''}."
+                f"{ties} To {name.partition(':')[0]} a tie is an order that nobody saw, so these "
+                f"say nothing; --model davidson (or rao-kupper) makes use of them{without}."
             )
-    elif chosen and tied:
-        note(f"{ties} So the model is {fitted.model}, which makes use of them.")
+    elif model.model is None and tied:
+        note(f"{ties} So the model is {name}, which makes use of them.")
     elif not games:
         raise DataFileError(
             file, None,
-            f"{fitted.model} is a model of games, and here are lists of other than two items: use "
-            "--model pl-partition.",
+            f"{name} is a model of games, and here are lists of other than two items: use --model "
+            "pl-partition.",
         )  # fmt: skip
-    elif fitted.home and not isinstance(data, Games):
+    elif model.home and not isinstance(data, Games):
         what = "--home: rankings do not say who was the first; give a table with a row a game."
         raise DataFileError(file, None, what)
 
@@ -343,59 +309,45 @@ def _tied_games(data: Rankings | Games) -> tuple[float, float]:
     return float(data.weights[tied].sum()), float(data.weights.sum())
 
 
-def _fit(model: Aggregator, data: Rankings | Games, file: Path, *features: Any) -> float:
-    """Fit, and show it; gives the seconds it took."""
+def _fit(fitted: Any, data: Rankings | Games, file: Path, *features: Any) -> None:
+    """Fit, and show how it goes on."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from tierrank.aggregation.paired import PairedTies
     from tierrank.cli.progress import FitDisplay
 
-    begun = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
         try:
-            if isinstance(model, PairedTies):
-                with waiting("Fitting worths"):
-                    model.fit(data)
-            else:
-                with FitDisplay("") as display:
-                    display.begin("Fitting worths")
-                    model.fit(data, *features, watch=display.watch)
+            with FitDisplay("") as display:
+                display.begin("Fitting worths")
+                fitted.fit(data, *features, watch=display.watch)
+        except ArgumentError as error:
+            raise ValueError(f"{file}: {error.spelled(spell)}") from None
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
-    return time.monotonic() - begun
 
 
 def _page(
-    fitted: Aggregator,
-    data: Rankings | Games,
-    file: Path,
-    results: Results,
-    seconds: float,
-    seed: int,
+    fitted: FittedWorths, data: Rankings | Games, file: Path, results: Results, seed: int
 ) -> AggregationPage:
-    from tierrank.aggregation.paired import PairedTies
     from tierrank.data import Games
     from tierrank.data.files import without_compression
     from tierrank.report.from_fit import page_of
 
     read_as = {"read as": data.read_as} if data.read_as else {}
-    page = page_of(
+    return page_of(
         fitted,
         title=results.title or without_compression(file).stem,
         subtitle=file.name,
-        data=data if isinstance(fitted, PairedTies) else None,
         seen="games" if isinstance(data, Games) else "lists",
         level=results.level,
         top_k=results.top_k,
         tiers=not results.no_tiers,
         shown=results.top or SHOWN,
-        seconds=seconds,
         settings={"file": file.name, **read_as, "seed": f"{seed}"},
         seed=seed,
+        spell=spell,
     )
-    notes = tuple(spelled(each) for each in page.notes)
-    return replace(page, notes=notes)
 
 
 def _plain(model: str) -> str:

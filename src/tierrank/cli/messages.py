@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import typer
 
 from tierrank.__main__ import INTERRUPTED as INTERRUPTED
-from tierrank.cli.wording import of_tables
 from tierrank.errors import Argument, ArgumentError, ArgumentWarning, Column
 
 if TYPE_CHECKING:
@@ -133,8 +132,7 @@ def note(text: str) -> None:
     """Say something that the user may want to know; of several processes, the first does."""
     if process_number() > 0:
         return
-    text = _CONTROL.sub("\ufffd", text)
-    stderr().print(f"Note: {text}", style="yellow", markup=False, soft_wrap=True)
+    stderr().print(f"Note: {spelled(text)}", style="yellow", markup=False, soft_wrap=True)
 
 
 def said(what: str, path: Path) -> None:
@@ -169,6 +167,8 @@ def spell(argument: Argument) -> str:
     option = own.get(name, f"--{name.replace('_', '-')}")
     if value is None:
         return option
+    if isinstance(value, tuple):
+        return " ".join(f"{option} {_quoted(each)}" for each in value)
     if isinstance(value, Mapping):
         return " ".join(f"{option} {_quoted(f'{word}={what}')}" for word, what in value.items())
     return f"{option} {_quoted(value)}"
@@ -182,14 +182,14 @@ def _quoted(value: str) -> str:
 def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return _CONTROL.sub("\ufffd", of_tables(spelled(error)))
+    return spelled(error)
 
 
 def spelled(message: object) -> str:
-    """A message, in the words of the command line where it names arguments."""
+    """A message in the words of the command line, and harmless to a terminal."""
     if isinstance(message, ArgumentError | ArgumentWarning):
-        return message.spelled(spell)
-    return str(message)
+        message = message.spelled(spell)
+    return _CONTROL.sub("\ufffd", str(message))
 
 
 def _as_note(message: Warning | str, *rest: Any, **more: Any) -> None:

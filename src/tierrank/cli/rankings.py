@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from tierrank.cli.messages import spelled
 from tierrank.cli.options import DATA, STDIN, Separator, on_disk, option
+from tierrank.errors import ArgumentError
 from tierrank.names import check_ranking_format, check_table_kind
 
 if TYPE_CHECKING:
@@ -156,9 +158,6 @@ class Source:
                 )
             except UnclearTable as error:
                 raise ValueError(_as_commands(error, file, columns)) from None
-            except DataFileError as error:
-                said = str(error).replace("give format when you read", "give --format")
-                raise ValueError(said) from None
         if self.rest is None:
             return found
         if not isinstance(found, Games):
@@ -304,4 +303,5 @@ def _as_commands(error: UnclearTable, file: Path, named: Mapping[str, Any]) -> s
                 options = spelt if len(spelt) == len(values) else spelt * len(values)
                 words += [word for pair in zip(options, values, strict=True) for word in pair]
         commands.append(f"  {shlex.join(words)}   # {KINDS[way.kind]}")
-    return "\n".join([f"{error.place} Say which it is, as in", *commands])
+    place = spelled(ArgumentError(*error.args[:-1]))  # the last part has calls from Python
+    return "\n".join([f"{place} Say which it is, as in", *commands])

@@ -21,7 +21,7 @@ from numbers import Real
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
-from tierrank.errors import ArgumentError
+from tierrank.errors import ArgumentError, InPython
 from tierrank.storage import writing_beside
 
 P = ParamSpec("P")
@@ -116,7 +116,9 @@ def check_expansion(
             None,
             f"expands to more than {expanded >> 20:,} MiB, over {most:g} times the {size:,} bytes "
             "that it has, as files do that are made to fill the memory. If it is to be trusted, "
-            "unpack it first, or pass a larger max_expansion= to the reader.",
+            "unpack it first",
+            InPython(", or pass a larger max_expansion= to the reader"),
+            ".",
         )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from tierrank.aggregation.summary import Parameter
 
 
 @dataclass(frozen=True)
@@ -48,16 +51,6 @@ class ItemRow:
             raise ValueError(f"{where} has one end of an interval of ranks: give both, or none")
         if self.tier is not None and self.tier < 1:
             raise ValueError(f"tier of {where} is {self.tier}: the best tier is number 1")
-
-
-class Parameter(NamedTuple):
-    """What was estimated beside the worths, such as for ties, with its interval."""
-
-    name: str
-    estimate: float
-    standard_error: float  # NaN where there is none
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
-from tierrank.aggregation.aggregator import RankAggregator
-from tierrank.aggregation.connectivity import Connectivity, connectivity
-from tierrank.aggregation.covariates import FeatureAggregator
-from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
-from tierrank.aggregation.paired import PairedTies
-from tierrank.aggregation.priors import prior_from
+from tierrank.aggregation.connectivity import Connectivity
+from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.rank_intervals import rank_intervals
-from tierrank.aggregation.rank_probabilities import (
-    expected_ranks,
-    pairwise_probabilities,
-    top_k_probabilities,
-)
+from tierrank.aggregation.rank_probabilities import expected_ranks, top_k_probabilities
+from tierrank.aggregation.results import FittedWorths
 from tierrank.aggregation.tier_cuts import TierCut, cut_into_tiers
 from tierrank.data.rankings.games import Games
+from tierrank.errors import Argument, ArgumentError
 from tierrank.report.aggregation import MOST_PAIRED
 from tierrank.report.content import (
     AggregationPage,
     ConnectivityFacts,
     ConvergenceFacts,
     ItemRow,
-    Parameter,
 )
 from tierrank.training.covariance import MOST_DENSE
-
-Fitted = RankAggregator | PairedTies | FeatureAggregator
 
 MOST_RANKED = 500  # items whose intervals of ranks are computed: each is compared with all others
 
 
 def page_of(
-    fitted: Fitted,
+    fitted: FittedWorths,
     *,
     title: str,
     subtitle: str = "",
@@ -53,6 +44,7 @@ def page_of(
     settings: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
     seed: int = 0,
+    spell: Callable[[Argument], str] = str,
 ) -> AggregationPage:
     """Fill a page from a fit: intervals, tiers, ranks, pairs, data, convergence.
 
@@ -72,7 +64,7 @@ def page_of(
     level
         of all intervals
     top_k
-        also compute the probability of a place among the first k; not for `PairedTies`
+        also compute the probability of a place among the first k; not for models of games
     tiers
         whether to cut the ranking into tiers
     shown
@@ -81,6 +73,8 @@ def page_of(
         that the fit took, if it does not say so itself
     settings, notes
         further lines for the section on settings
+    spell
+        how notes call arguments of the library
     seed
         of the draws that intervals of ranks rest on
 
@@ -93,42 +87,54 @@ def page_of(
     >>> [row.name for row in page.rows], page.connectivity.lists, page.tiers
     (['ann', 'bob', 'cy'], 10, 1)
     """
-    lists, found = _compared(fitted, data)
-    sure = _uncertainty(fitted, level=level, tiers=tiers, shown=shown, seed=seed)
-    parameters = tuple(Parameter(*each) for each in fitted.parameters(level))
+    lists, found = fitted.compared(data)
+    if top_k is not None and fitted.of_games:
+        raise ValueError(
+            f"{fitted.described()['model']} is a model of games and says nothing of the first "
+            f"{top_k} of a ranking: leave top_k out, or fit a RankAggregator"
+        )
+    sure = _uncertainty(fitted, level, tiers, shown, seed, spell)
+    parameters = fitted.parameters(level)
     own = dict(settings or {})
     for each in parameters:
         form = ".4f" if 1e-3 <= abs(each.estimate) < 1e4 or not each.estimate else ".4g"
         own[each.name] = f"{each.estimate:{form}}"
         if each.standard_error == each.standard_error:  # a fit may have none
             own[each.name] += f", from {each.low:{form}} to {each.high:{form}}"
+    games = fitted.of_games or isinstance(data, Games)
+    first = [fitted.items_[code] for code in sure.order[:MOST_PAIRED]]
     return AggregationPage(
         title=title,
         subtitle=subtitle,
         rows=_rows(fitted, sure, level, top_k),
-        connectivity=_data_facts(lists, found, fitted, seen or _seen(fitted, data)),
-        convergence=_fit_facts(fitted, seconds),
+        connectivity=_data_facts(fitted, lists, found, seen or ("games" if games else "lists")),
+        convergence=ConvergenceFacts(
+            solver=fitted.solver_,
+            iterations=fitted.n_iter_,
+            seconds=fitted.seconds_ if seconds is None else seconds,
+            converged=fitted.converged_,
+            stopped_by=fitted.stopped_by_,
+            history=fitted.objective_values_,
+            gradient_norm=fitted.gradient_norm_,
+            log_likelihood=fitted.log_likelihood_,
+            aic=fitted.aic_,
+        ),
         level=level,
         top_k=top_k,
-        pairwise=_pairs(fitted, sure.order[:MOST_PAIRED]),
+        pairwise=fitted.pairwise_proba(first),
         cut_probabilities=None if sure.cut is None else sure.cut.cut_probabilities.tolist(),
         tier_criterion=None if sure.cut is None else sure.cut.criterion,
-        parameters=parameters,
-        settings={**_own_settings(fitted), **own},
+        parameters=tuple(parameters),
+        settings={**fitted.described(), **own},
         notes=(*notes, *sure.notes),
     )
 
 
 def _rows(
-    fitted: Fitted, sure: _Uncertainty, level: float, top_k: int | None
+    fitted: FittedWorths, sure: _Uncertainty, level: float, top_k: int | None
 ) -> tuple[ItemRow, ...]:
     from scipy.special import ndtri
 
-    if top_k is not None and isinstance(fitted, PairedTies):
-        raise ValueError(
-            f"{fitted.model} is a model of games and says nothing of the first {top_k} of a "
-            "ranking: leave top_k out, or fit a RankAggregator"
-        )
     w = fitted.log_worths_
     margin = float(ndtri((1 + level) / 2)) * sure.errors
     columns: dict[str, Any] = {
@@ -142,7 +148,7 @@ def _rows(
         columns["tier"] = sure.cut.tier_of + 1
     if sure.ranks is not None:
         columns["rank_low"], columns["rank_high"] = sure.ranks.T
-    if not isinstance(fitted, PairedTies):
+    if not fitted.of_games:
         columns["expected_rank"] = expected_ranks(w)
     if top_k is not None:
         columns["top_k"] = top_k_probabilities(w, min(top_k, len(w)))
@@ -158,57 +164,15 @@ def _without_nan(values: AnyArray) -> list[Any]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def _pairs(fitted: Fitted, codes: Any) -> FloatArray:
-    """[n, n] P(row above column) of some items; of games, in those that somebody wins."""
-    if not isinstance(fitted, PairedTies):
-        return pairwise_probabilities(fitted.log_worths_, codes)
-    names = [fitted.items_[code] for code in codes]
-    size = len(names)
-    wins, _, losses = fitted.predict_proba(
-        [name for name in names for _ in names], names * size, neutral=True
-    )
-    return np.asarray(wins / (wins + losses)).reshape(size, size)
-
-
-def _compared(fitted: Fitted, data: Any) -> tuple[CountedLists, Connectivity]:
-    """The lists that were fitted, and what they connect."""
-    if isinstance(fitted, PairedTies):
-        known = fitted._fixtures
-        if known is not None and known.has_teams:
-            raise ValueError(
-                "a report tells who was compared with whom, and here teams were, not the players "
-                "whose worths these are: use summary, to_frame and plot"
-            )
-        if data is None and known is None:
-            raise ValueError("a loaded model has its worths but not its games: give them as data=")
-        data = known.to_games() if data is None and known is not None else data
-        tiers, weights = weighted_lists(data)
-        games = distinct(tiers, weights, ties_speak=True)
-        return games, connectivity(games.tiers, ties_connect=True)
-    lists = fitted.lists_
-    if data is not None:
-        lists = distinct(*weighted_lists(data))
-    elif not len(lists.tiers):
-        raise ValueError("a loaded model has its worths but not its lists: give them as data=")
-    elif isinstance(fitted, RankAggregator):
-        return lists, fitted.connectivity_
-    return lists, connectivity(lists.tiers)
-
-
-def _seen(fitted: Fitted, data: Any) -> str:
-    return "games" if isinstance(fitted, PairedTies) or isinstance(data, Games) else "lists"
-
-
 def _data_facts(
-    lists: CountedLists, found: Connectivity, fitted: Fitted, seen: str
+    fitted: FittedWorths, lists: CountedLists, found: Connectivity, seen: str
 ) -> ConnectivityFacts:
     said = found.explain(seen=seen).replace("\n  ", " ")  # the browser folds lines itself
     if not found.connected:
         said = said.partition("\nWhat to do:")[0]
-        if isinstance(fitted, FeatureAggregator):
-            said += f"\nWhat the {seen} leave open, the features decide."
-        elif fitted.prior is not None:
-            said += f"\nWhat the {seen} leave open, the prior decides."
+        if (what := fitted.decided_by) is not None:
+            verb = "decide" if what.endswith("s") else "decides"
+            said += f"\nWhat the {seen} leave open, the {what} {verb}."
     whole = lists.total.is_integer() and lists.silent.is_integer()
     return ConnectivityFacts(
         items=found.n_items,
@@ -223,45 +187,6 @@ def _data_facts(
         text=said,
         seen=seen,
     )
-
-
-def _fit_facts(fitted: Fitted, seconds: float | None) -> ConvergenceFacts:
-    games = isinstance(fitted, PairedTies)
-    stopped = "tolerance" if fitted.converged_ else "max_iter"
-    return ConvergenceFacts(
-        solver="newton" if games else fitted.solver_,
-        iterations=fitted.n_iter_,
-        seconds=getattr(fitted, "seconds_", 0.0) if seconds is None else seconds,
-        converged=fitted.converged_,
-        stopped_by=stopped if games else fitted.stopped_by_,
-        history=() if games else fitted.objective_values_,
-        gradient_norm=None if games else fitted.gradient_norm_,
-        log_likelihood=fitted.log_likelihood_,
-        aic=fitted.aic_,
-    )
-
-
-def _own_settings(fitted: Fitted) -> dict[str, str]:
-    if isinstance(fitted, FeatureAggregator):
-        own = {"model": f"{fitted.model} in features, {_objective(fitted)}", "l2": f"{fitted.l2:g}"}
-        return own | ({"uncertainty": fitted.uncertainty} if fitted.model == "linear" else {})
-    prior = prior_from(fitted.prior)
-    about = {"prior": "none" if prior is None else str(prior), "uncertainty": fitted.uncertainty}
-    if not isinstance(fitted, PairedTies):
-        return {"model": _objective(fitted), **about}
-    own = {"model": fitted.model, **about}
-    if fitted.model != "bradley-terry":
-        own["who stands above whom"] = "in games that somebody wins"
-    if fitted.ties is not None:
-        own["ties"] = fitted.ties
-    if fitted.home:
-        own["home"] = "the first side has an advantage"
-    return own
-
-
-def _objective(fitted: RankAggregator | FeatureAggregator) -> str:
-    options = ", ".join(f"{k}={v}" for k, v in (fitted.objective_params or {}).items())
-    return f"{fitted.objective} ({options})" if options else fitted.objective
 
 
 @dataclass(frozen=True)
@@ -290,34 +215,39 @@ class _Uncertainty:
 
 
 def _uncertainty(
-    fitted: Fitted, *, level: float, tiers: bool, shown: int, seed: int
+    fitted: FittedWorths,
+    level: float,
+    tiers: bool,
+    shown: int,
+    seed: int,
+    spell: Callable[[Argument], str],
 ) -> _Uncertainty:
-    """Find out how sure a fit is.
-
-    Parameters
-    ----------
-    fitted
-        the fit
-    level
-        of the intervals of ranks
-    tiers
-        whether to cut the ranking into tiers
-    shown
-        how many items have standard errors where there are too many for all
-    seed
-        of the draws that intervals of ranks rest on
-    """
+    """How sure a fit is, as far as its size allows, and why something is left out."""
     w = fitted.log_worths_
     size = len(w)
     order = np.argsort(-w, kind="stable")
     errors = np.full(size, np.nan)
-    if size > MOST_DENSE:
-        return _of_many(fitted, order, errors, shown)
+    many = size > MOST_DENSE
+    first = order[: max(shown, 1)] if many else np.arange(size)
+    if many and fitted.uncertainty == "sandwich":
+        sandwich, other = (
+            spell(Argument("uncertainty", kind)) for kind in ("sandwich", "information")
+        )
+        why = f"{sandwich} takes a matrix of {size:,}² numbers: use {other}"
+        return _Uncertainty(order, errors, notes=[f"There are no intervals: {why}."])
     try:
-        matrix = _covariance_of(fitted)
+        # Beyond some items, each is a system of equations of its own.
+        matrix = fitted.covariance([fitted.items_[code] for code in first] if many else None)
     except ValueError as error:
-        return _Uncertainty(order, errors, notes=[_without_intervals(error)])
-    errors = np.sqrt(np.diag(matrix))
+        why = error.spelled(spell) if isinstance(error, ArgumentError) else str(error)
+        none = f"There are no intervals, no tiers and no intervals of ranks: {why}"
+        return _Uncertainty(order, errors, notes=[none])
+    errors[first] = np.sqrt(np.diag(matrix))
+    if many:
+        return _Uncertainty(order, errors, notes=[
+            f"There are {size:,} items, so only the first {len(first):,} have intervals; tiers and "
+            f"intervals of ranks, which take all pairs, are left out (limit {MOST_DENSE:,} items)."
+        ])  # fmt: skip
     notes = []
     cut = cut_into_tiers(w, matrix) if tiers and size > 1 else None
     ranks = None
@@ -330,37 +260,3 @@ def _uncertainty(
         )
     # Where estimates are equal, the tiers have an order of their own.
     return _Uncertainty(order if cut is None else cut.order, errors, ranks, cut, notes)
-
-
-def _covariance_of(fitted: Fitted, items: Any = None) -> FloatArray:
-    """[items, items] covariance of the centred log-worths, of all or of some."""
-    if isinstance(fitted, PairedTies):
-        size = len(fitted.items_)
-        return fitted.covariance_[:size, :size]
-    return fitted.covariance(items)
-
-
-def _of_many(fitted: Fitted, order: IntArray, errors: FloatArray, shown: int) -> _Uncertainty:
-    """Standard errors of the first items only: each is a system of equations of its own."""
-    first = order[: max(shown, 1)]
-    size = len(order)
-    notes = [
-        f"There are {size:,} items, so only the first {len(first):,} have intervals; tiers and "
-        f"intervals of ranks, which take all pairs, are left out (limit {MOST_DENSE:,} items)."
-    ]
-    if fitted.uncertainty == "sandwich" and not isinstance(fitted, PairedTies):
-        reason = f'uncertainty="sandwich" takes a matrix of {size:,}² numbers: use "information"'
-        return _Uncertainty(order, errors, notes=[f"There are no intervals: {reason}."])
-    try:
-        if isinstance(fitted, PairedTies):
-            errors[first] = fitted.standard_errors_[first]
-        else:
-            matrix = _covariance_of(fitted, [fitted.items_[code] for code in first])
-            errors[first] = np.sqrt(np.diag(matrix))
-    except ValueError as error:
-        notes = [_without_intervals(error)]
-    return _Uncertainty(order, errors, notes=notes)
-
-
-def _without_intervals(error: ValueError) -> str:
-    return f"There are no intervals, no tiers and no intervals of ranks: {error}"

@@ -14,7 +14,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from tierrank.ranking.comparison import Standing, best_mean
-from tierrank.report.content import AggregationPage, ItemRow, Parameter
+from tierrank.report.content import AggregationPage, ItemRow
 from tierrank.report.numbers import decimals_of, percent
 from tierrank.training import History
 
@@ -25,6 +25,7 @@ WORTH_COLUMNS = (
     "rank", "item", "log_worth", "standard_error", "low", "high", "worth", "tier", "cut_below",
     "rank_low", "rank_high", "expected_rank", "top_k",
 )  # fmt: skip
+PARAMETER_COLUMNS = ("name", "estimate", "standard_error", "low", "high")
 
 # What spreadsheets take for a formula, or may after they dropped what stands before it; numbers
 # that are text are harmless.
@@ -265,7 +266,7 @@ def worth_table(
 def parameter_csv(page: AggregationPage, *, raw: bool = False) -> str:
     """A row a parameter beside the worths; what is not there is empty."""
     rows = ([None if cell != cell else cell for cell in each] for each in page.parameters)
-    return csv_text([Parameter._fields, *rows], raw=raw)
+    return csv_text([PARAMETER_COLUMNS, *rows], raw=raw)
 
 
 def summary_lines(page: AggregationPage) -> list[str]:

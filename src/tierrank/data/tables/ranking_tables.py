@@ -157,8 +157,9 @@ def _choose(table: Table, wanted: Wanted) -> _Choice:
         if _ROW_NUMBERS.fullmatch(names[i]):
             table.refuse(
                 f"column {i + 1}, called {names[i]!r}, has no name of its own, as when pandas "
-                f"writes its row numbers: name it, or leave it out with drop=[{names[i]!r}]."
-            )
+                "writes its row numbers: name it, or leave it out with ",
+                Argument("drop", (names[i],)), ".",
+            )  # fmt: skip
     return _Choice(label, query, features)
 
 
@@ -187,7 +188,7 @@ def _ranking_data(table: Table, wanted: Wanted, missing: float) -> RankingData:
     X = np.empty((table.rows, len(features)))
     for target, at in zip(X.T, features, strict=True):
         target[:] = numbers(
-            at, "feature", " Mend it, or name the column in ", Argument("drop"), "."
+            at, "feature", " Mend it, or leave the column out by ", Argument("drop"), "."
         )
     qid = table.unordered_keys(query, "query")
     if not np.isnan(missing):
