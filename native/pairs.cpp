@@ -15,9 +15,9 @@ PairKind kind_of(const std::string &name) {
     if (name == "davidson_wins") return PairKind::davidson_win;
     if (name == "davidson_ties") return PairKind::davidson_tie;
     if (name == "hinges") return PairKind::hinge;
-    if (name == "rao_kupper_win_bends") return PairKind::rao_kupper_win_second;
-    if (name == "rao_kupper_tie_bends") return PairKind::rao_kupper_tie_second;
-    if (name == "davidson_bends") return PairKind::davidson_second;
+    if (name == "rao_kupper_win_hessians") return PairKind::rao_kupper_win_second;
+    if (name == "rao_kupper_tie_hessians") return PairKind::rao_kupper_tie_second;
+    if (name == "davidson_hessians") return PairKind::davidson_second;
     throw std::invalid_argument("there are no pairs called " + name);
 }
 

@@ -97,7 +97,7 @@ void stage_hessians(const std::string &kind, const In<double> &rows, const Offse
 } // namespace
 
 void bind_stage_hessians(nb::module_ &m) {
-    m.def("stage_bends", &stage_hessians, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(),
+    m.def("stage_hessians", &stage_hessians, nb::arg(), nb::arg().noconvert(), nb::arg().noconvert(),
           nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
 }
 

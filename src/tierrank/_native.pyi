@@ -313,7 +313,7 @@ def block_pair_sums(
     [lists]; label_slope [lists, labels], or [0, 0].
     """
 
-def stage_bends(
+def stage_hessians(
     kind: str,
     rows: Float64,
     tier_offsets: Int64,

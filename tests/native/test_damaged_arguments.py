@@ -90,7 +90,7 @@ def cases():
             "row_offsets": i64(0, 7, 9), "rows": scores, "by_list": np.ones(2, kind),
             "out": np.empty(9, kind),
         }  # fmt: skip
-        for pairs in ("rao_kupper_wins", "davidson_ties", "davidson_bends"):
+        for pairs in ("rao_kupper_wins", "davidson_ties", "davidson_hessians"):
             yield f"pair_sums {pairs} {kind.__name__}", called(_native.pair_sums), {
                 "kind": pairs, "scores": scores[:5].copy(), "start": i64(2, 2, 5, 5, 5),
                 "stop": i64(5, 5, 5, 5, 5), "parameter": 0.5, "threads": 2, "loss": np.empty(5),
@@ -146,7 +146,7 @@ def cases():
         "threads": 2,
     }  # fmt: skip
     for draws in ("breslow", "efron", "one draw"):
-        yield f"stage_bends {draws}", called(_native.stage_bends), {
+        yield f"stage_hessians {draws}", called(_native.stage_hessians), {
             "kind": draws, "rows": np.linspace(0, 1, 5), "tier_offsets": i64(0, 2, 3, 5),
             "list_offsets": i64(0, 2, 3), "threads": 2, "out": np.empty(5),
         }  # fmt: skip

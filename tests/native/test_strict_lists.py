@@ -63,7 +63,7 @@ def test_arrays_of_other_lengths_are_refused(method, shapes):
 )
 def test_stages_that_lead_elsewhere_are_refused(kind, tier_offsets, list_offsets, length):
     rows, good = np.zeros(4), (np.array([0, 1, 4]), np.array([0, 2]))
-    _native.stage_bends("efron", rows, *good, 1, np.zeros(4))
+    _native.stage_hessians("efron", rows, *good, 1, np.zeros(4))
     tiers, lists = (np.array(part, dtype=np.int64) for part in (tier_offsets, list_offsets))
     with pytest.raises(ValueError, match=r"must|begin|draws|result"):
-        _native.stage_bends(kind, rows, tiers, lists, 1, np.zeros(length))
+        _native.stage_hessians(kind, rows, tiers, lists, 1, np.zeros(length))

@@ -73,7 +73,7 @@ def stage_hessian(
     For "one draw", of a subset by one of its items, without the part that is concave.
     """
     out = np.empty(len(rows))
-    _native.stage_bends(
+    _native.stage_hessians(
         choice, rows, tiers.tier_offsets.numpy(), tiers.list_offsets.numpy(),
         torch.get_num_threads(), out,
     )  # fmt: skip

@@ -57,7 +57,7 @@ def ranknet(
 def ranknet_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
     """Diagonal of the Hessian: Σ σ (1 − σ) over an item's pairs."""
     _, tier_end, list_end = _ends(tiers.tier_offsets, tiers.tier_offsets[tiers.list_offsets])
-    return _pair_hessian("rao_kupper_win_bends", rows, tier_end, list_end, 0.0)
+    return _pair_hessian("rao_kupper_win_hessians", rows, tier_end, list_end, 0.0)
 
 
 # -- Rao-Kupper and Davidson: games that may end in a tie -----------------------------------------
@@ -120,8 +120,8 @@ def rao_kupper_hessian(rows: FloatArray, tiers: Tiers, alpha: float = 0.0) -> Fl
     borders = tiers.tier_offsets, tiers.tier_offsets[tiers.list_offsets]
     next_row, tier_end, list_end = _ends(*borders)
     log_theta = float(np.logaddexp(0.0, alpha))
-    wins = _pair_hessian("rao_kupper_win_bends", rows, tier_end, list_end, log_theta)
-    return wins + _pair_hessian("rao_kupper_tie_bends", rows, next_row, tier_end, log_theta)
+    wins = _pair_hessian("rao_kupper_win_hessians", rows, tier_end, list_end, log_theta)
+    return wins + _pair_hessian("rao_kupper_tie_hessians", rows, next_row, tier_end, log_theta)
 
 
 @objective
@@ -170,7 +170,7 @@ def davidson(
 def davidson_hessian(rows: FloatArray, tiers: Tiers, beta: float = 0.0) -> FloatArray:
     """Diagonal of the Hessian: the variance of ½, −½ and 0, for a win as for a tie."""
     next_row, _, list_end = _ends(tiers.tier_offsets, tiers.tier_offsets[tiers.list_offsets])
-    return _pair_hessian("davidson_bends", rows, next_row, list_end, beta)
+    return _pair_hessian("davidson_hessians", rows, next_row, list_end, beta)
 
 
 def _refuse_rest(tiers: Tiers, model: str) -> None:
