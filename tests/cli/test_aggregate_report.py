@@ -40,6 +40,7 @@ def seen(chromium, report, width):
             names: [...document.querySelectorAll(".row .name")].map((each) => each.textContent),
             dots: document.querySelectorAll("circle.dot").length,
             settings: document.querySelector("#settings").textContent,
+            parameters: document.querySelector("#parameters")?.textContent,
         })""")
 
 
@@ -56,11 +57,13 @@ def test_the_report_of_votes_on_language_models_opens_in_a_browser(
     assert f"The report is in {report}" in ran.text
     page = seen(chromium, report, width)
     assert page["title"] == "Language models"
-    assert page["sections"] == ["ranking", "items", "pairs", "tiers", "data", "fit", "settings"]
+    assert page["sections"] == [
+        "ranking", "items", "pairs", "tiers", "parameters", "data", "fit", "settings",
+    ]  # fmt: skip
     assert page["names"] == [row["item"] for row in records(ran.out)]
     assert len(page["names"]) == page["dots"] == 59
     assert "davidson" in page["settings"]
-    assert "log v (ties)" in page["settings"]
+    assert "log v (ties)" in page["parameters"]
 
 
 @pytest.mark.data
