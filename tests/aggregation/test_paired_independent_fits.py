@@ -3,28 +3,23 @@
 import csv
 import json
 import lzma
-import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
 
+from real_data import real
 from tierrank.aggregation.paired import PairedTies
 from tierrank.data.rankings.games import Games
 from tierrank.losses.pairwise import davidson, rao_kupper
-
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 both_models = pytest.mark.parametrize("model", ["davidson", "rao-kupper"])
 
 
 def opened(name):
-    path = DATA / name
-    if not path.exists():
-        pytest.skip(f"there is no {path}: set TIERRANK_DATA to where the data sets are")
+    path = real(*name.split("/"))
     packed = path.suffix == ".xz"
     return lzma.open(path, "rt", encoding="utf-8") if packed else path.open(encoding="utf-8")
 
