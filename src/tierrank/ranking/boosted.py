@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -154,24 +154,29 @@ class BoostedRanker(Ranker):
         check_count("trees", self.trees)
         if self.patience is not None:
             check_count("patience", self.patience)
-        metric = None if valid is None else valid.measure
-        with _torch_threads(settings.threads):
+        with torch_threads(settings.threads):
             kept = checkpoint.load()
             seed = seed_from(self.random_state) if kept is None else kept[0]["seed"]
-            objective = BoostingObjective(self._objective(), train.tiers, train.weights, seed)
-            grower = self._grower(train.X, None if valid is None else valid.X, settings)
-            boosting = Boosting(grower, objective, self.trees, self.patience, metric, seed)
+            rows = LocalRows(
+                self._grower(train.X, None if valid is None else valid.X, settings),
+                BoostingObjective(self._objective(), train.tiers, train.weights, seed),
+                None if valid is None else valid.measure,
+            )
             if kept is None:
                 state = BoostingState(
                     Forest.empty(train.X.shape[1]),
                     np.zeros(train.X.shape[0]),
                     None if valid is None else np.zeros(valid.X.shape[0]),
                     History("tree", self._metric().name),
-                    objective.parameters,
+                    rows.objective.parameters,
                 )
             else:
                 state = BoostingState.from_saved(*kept)
-            state, interrupted = boosting.run(state, checkpoint, watch)
+            boosting = Boosting(rows, self.trees, self.patience, seed)
+            self._take(*boosting.run(state, checkpoint, watch))
+
+    def _take(self, state: BoostingState, interrupted: bool) -> None:
+        """Keep what was learned."""
         self.history_, self.objective_state_ = state.history, state.parameters
         best = state.history.best_step
         self.forest_ = state.forest if best is None else state.forest.first(best)
@@ -182,7 +187,7 @@ class BoostedRanker(Ranker):
                 "no split was possible, so all scores are equal: are the features constant, or "
                 "min_rows_per_leaf and min_hessian_per_leaf too large for so few rows?",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _grower(self, X: Any, valid_X: Any, settings: TreeSettings) -> Grower:
@@ -227,19 +232,23 @@ class BoostingState:
     forest
         the trees so far
     scores, valid_scores
-        [rows] what they say of the training and validation rows, as the library added it up
+        [rows] what they say of the training and validation rows, as the library added it up; None
+        where the workers of a cluster keep them
     history, parameters
         the curve so far, and the objective's own parameters
     finished
         whether no tree is to be added
+    layout
+        on a cluster, which partitions of the rows are together
     """
 
     forest: Forest
-    scores: AnyArray
+    scores: AnyArray | None
     valid_scores: AnyArray | None
     history: History
     parameters: dict[str, float]
     finished: bool = False
+    layout: Any = None
 
     def save(self, checkpoint: Checkpoint, seed: int) -> None:
         """Keep it."""
@@ -250,8 +259,11 @@ class BoostingState:
             "parameters": self.parameters,
             "finished": self.finished,
         }
+        if self.layout is not None:
+            state["layout"] = self.layout
         tensors = {f"forest.{name}": array for name, array in self.forest.arrays().items()}
-        tensors["scores"] = self.scores
+        if self.scores is not None:
+            tensors["scores"] = self.scores
         if self.valid_scores is not None:
             tensors["valid_scores"] = self.valid_scores
         checkpoint.save(state, tensors)
@@ -262,11 +274,108 @@ class BoostingState:
         forest = {name: tensors[f"forest.{name}"] for name in Forest.KINDS}
         return cls(
             Forest.from_arrays(state["n_features"], forest),
-            tensors["scores"],
+            tensors.get("scores"),
             tensors.get("valid_scores"),
             History.from_json(state["history"]),
             state["parameters"],
             state["finished"],
+            state.get("layout"),
+        )
+
+
+class Step(NamedTuple):
+    """What is known after a tree: the mean loss, and what the metric gave, if there is one."""
+
+    loss: float
+    metric: Any
+
+
+class BoostingRows(Protocol):
+    """Rows that trees are grown on: `LocalRows`, or those of the workers of a cluster."""
+
+    def start(self, state: BoostingState, seed: int) -> None:
+        """Begin a segment."""
+
+    def grow(self) -> Step | None:
+        """Add a tree; None if no split was worth it, so that there is none."""
+
+    def state(self, before: BoostingState) -> BoostingState:
+        """What the segment came to; its history is the caller's affair."""
+
+
+class LocalRows:
+    """Rows of this process.
+
+    Parameters
+    ----------
+    grower, objective
+        what adds trees, and what they are to improve
+    metric
+        from [rows] validation scores; None without validation data
+    """
+
+    def __init__(
+        self,
+        grower: Grower,
+        objective: BoostingObjective,
+        metric: Callable[[AnyArray], Any] | None,
+    ) -> None:
+        self.grower, self.objective, self.metric = grower, objective, metric
+        self.trees = 0
+        self.scores: AnyArray = np.zeros(0)
+        self.derivatives = Derivatives(0.0, self.scores, self.scores)
+        self._derived_at: AnyArray | None = None
+
+    def start(self, state: BoostingState, seed: int) -> None:
+        assert state.scores is not None
+        seeds = np.random.SeedSequence([seed, len(state.forest)]).generate_state(2)
+        self.objective.parameters = state.parameters
+        self.objective.restart(int(seeds[0]))
+        self.grower.start(state.scores, state.valid_scores, int(seeds[1]))
+        self.trees, self.scores = len(state.forest), state.scores
+        self.derive()
+
+    def grow(self) -> Step | None:
+        return self.look() if self.add_tree() else None
+
+    def add_tree(self) -> bool:
+        """Let the grower add one, by the derivatives at the scores so far."""
+        if not self.grower.grow(self.derivatives.gradient, self.derivatives.hessian):
+            return False
+        self.trees += 1
+        self.scores = self.grower.scores()
+        return True
+
+    def look(self) -> Step:
+        """Loss and metric as they are now."""
+        self.derive()
+        metric = None if self.metric is None else self.metric(self.grower.valid_scores())
+        return Step(self.derivatives.loss, metric)
+
+    def derive(self) -> None:
+        """Take the derivatives at the scores."""
+        scores = self.scores
+        advice = "try a smaller learning_rate, or a larger l2 or min_hessian_per_leaf"
+        if not np.abs(scores).max() < RUN_AWAY:  # or NaN
+            raise ValueError(f"the scores have run away to ±∞ after {self.trees} trees: {advice}")
+        if self._derived_at is scores and self.objective.repeats:
+            return  # a segment begins where the last one ended
+        derivatives = self.objective(scores)
+        if not (np.isfinite(derivatives.loss) and np.isfinite(derivatives.gradient).all()):
+            raise ValueError(
+                f"the loss is {derivatives.loss:g} after {self.trees} trees, or its slope not "
+                f"finite: {advice}"
+            )
+        self._derived_at, self.derivatives = scores, derivatives
+
+    def state(self, before: BoostingState) -> BoostingState:
+        grown = self.grower.forest().first(self.trees - len(before.forest))
+        return replace(
+            before,
+            forest=before.forest.followed_by(grown),
+            scores=self.scores,
+            valid_scores=None if self.metric is None else self.grower.valid_scores(),
+            parameters=self.objective.parameters,
         )
 
 
@@ -279,28 +388,16 @@ class Boosting:
 
     Parameters
     ----------
-    grower, objective
-        what adds trees, and what they are to improve
+    rows
+        what trees are grown on, and by
     trees, patience
         at most so many, and so many without a better metric
-    metric
-        from [rows] validation scores; None without validation data
     seed
         of everything that is drawn
     """
 
-    def __init__(
-        self,
-        grower: Grower,
-        objective: BoostingObjective,
-        trees: int,
-        patience: int | None,
-        metric: Callable[[AnyArray], float] | None,
-        seed: int,
-    ) -> None:
-        self.grower, self.objective, self.trees = grower, objective, trees
-        self.patience, self.metric, self.seed = patience, metric, seed
-        self._last: tuple[AnyArray, Derivatives] | None = None
+    def __init__(self, rows: BoostingRows, trees: int, patience: int | None, seed: int) -> None:
+        self.rows, self.trees, self.patience, self.seed = rows, trees, patience, seed
 
     def run(
         self, state: BoostingState, checkpoint: Checkpoint, watch: Watch | None
@@ -321,60 +418,31 @@ class Boosting:
         self, before: BoostingState, interruption: Interruption, watch: Watch | None
     ) -> tuple[BoostingState, bool]:
         history, number = deepcopy(before.history), len(before.forest)
-        seeds = np.random.SeedSequence([self.seed, number]).generate_state(2)
-        self.objective.parameters = before.parameters
-        self.objective.restart(int(seeds[0]))
-        self.grower.start(before.scores, before.valid_scores, int(seeds[1]))
-        scores = before.scores
-        derivatives = self._derivatives(scores, number)
+        self.rows.start(before, self.seed)
         last = min(number + SEGMENT, self.trees)
         finished = stopped = False
         while number < last and not (finished or stopped):
-            if not self.grower.grow(derivatives.gradient, derivatives.hessian):
+            step = self.rows.grow()
+            if step is None:
                 finished = True
                 break
             number += 1
-            scores = self.grower.scores()
-            derivatives = self._derivatives(scores, number)
-            metric = None if self.metric is None else self.metric(self.grower.valid_scores())
-            history.add(number, derivatives.loss, metric)
+            history.add(number, step.loss, step.metric)
             finished = number == self.trees or (
                 self.patience is not None and history.since_best() >= self.patience
             )
             if watch is not None:
                 watch(history.progress(self.trees))
             stopped = interruption.asked and not finished
-        grown = self.grower.forest().first(number - len(before.forest))
-        if not stopped and grown.is_leaf.all():  # nothing but constants
+        state = self.rows.state(before)
+        grown = state.forest.is_leaf[before.forest.tree_offsets[-1] :]
+        if not stopped and grown.all():  # nothing but constants
             finished = True
-        state = BoostingState(
-            Forest.concatenate(grown.n_features, [before.forest.arrays(), grown.arrays()]),
-            scores,
-            None if self.metric is None else self.grower.valid_scores(),
-            history,
-            self.objective.parameters,
-            finished,
-        )
-        return state, stopped
-
-    def _derivatives(self, scores: AnyArray, trees: int) -> Derivatives:
-        advice = "try a smaller learning_rate, or a larger l2 or min_hessian_per_leaf"
-        if not np.abs(scores).max() < RUN_AWAY:  # or NaN
-            raise ValueError(f"the scores have run away to ±∞ after {trees} trees: {advice}")
-        if self._last is not None and self._last[0] is scores and self.objective.repeats:
-            return self._last[1]  # a segment begins where the last one ended
-        derivatives = self.objective(scores)
-        if not (np.isfinite(derivatives.loss) and np.isfinite(derivatives.gradient).all()):
-            raise ValueError(
-                f"the loss is {derivatives.loss:g} after {trees} trees, or its slope not finite: "
-                f"{advice}"
-            )
-        self._last = scores, derivatives
-        return derivatives
+        return replace(state, history=history, finished=finished), stopped
 
 
 @contextmanager
-def _torch_threads(number: int) -> Iterator[None]:
+def torch_threads(number: int) -> Iterator[None]:
     """Let torch, and our own code with it, use so many threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)

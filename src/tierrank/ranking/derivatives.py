@@ -6,6 +6,7 @@ float32 kernels, at half the cost and to about 1e-5; all other objectives in flo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,15 +54,30 @@ class BoostingObjective:
         [lists], all 1 if not given; only their proportions matter
     seed
         for objectives that draw something
+    mean_weight
+        of all lists, where these are some of them only
 
     Attributes
     ----------
     hessian
         what stands for the second derivative
+    first_slopes
+        where a constant does: sum and number of the slopes at scores of 0 that are not 0
+    typical_slope
+        their mean, which is the constant
+    learns
+        whether a call first improves the objective's own parameters
     """
 
+    learns = True
+
     def __init__(
-        self, objective: Objective, tiers: Tiers, weights: AnyArray | None, seed: int
+        self,
+        objective: Objective,
+        tiers: Tiers,
+        weights: AnyArray | None,
+        seed: int,
+        mean_weight: float | None = None,
     ) -> None:
         self.objective, self.tiers = objective.double(), tiers
         self.name = objective.entry.name
@@ -69,17 +85,20 @@ class BoostingObjective:
         self.hessian: Hessian = "constant" if backward else objective.entry.hessian
         if weights is None:
             weights = np.ones(len(tiers))
-        self._weights = torch.from_numpy(weights * (len(weights) / weights.sum()))
+        unit = len(weights) / weights.sum() if mean_weight is None else 1 / mean_weight
+        self._weights = torch.from_numpy(weights * unit)
         self._by_row = np.empty(len(tiers.items))
         self._by_row[tiers.items.numpy()] = np.repeat(self._weights.numpy(), tiers.lengths.numpy())
         self._draws = "generator" in objective.entry.options
         self.restart(seed)
         self._likelihood = _likelihood(self.name, objective, tiers)
-        self._typical_slope = 1.0
+        self.typical_slope, self.first_slopes = 1.0, (0.0, 0)
         if self.hessian == "constant":
             slope = np.abs(self._by_autograd(np.zeros(len(tiers.items)))[1])
-            if slope.any():
-                self._typical_slope = float(slope[slope > 0].mean())
+            slope = slope[slope > 0]
+            self.first_slopes = float(slope.sum()), len(slope)
+            if len(slope):
+                self.typical_slope = float(slope.mean())
 
     @property
     def repeats(self) -> bool:
@@ -107,12 +126,15 @@ class BoostingObjective:
         """Loss, gradient and Hessian diagonal at [rows] scores.
 
         If the objective has a parameter of its own, it first takes a step towards its best value
-        at these scores.
+        at these scores, unless somebody else sees to it (`learns`).
         """
         if self._likelihood is not None:
             loss, gradient, hessian = self._likelihood.derivatives(scores, self._weights)
         else:
-            self._step_of_parameters(scores)
+            if self.learns:
+                self.parameters = newton_step(
+                    self.parameters, lambda parameters: self.slopes(scores, parameters)
+                )
             loss, gradient, _ = self._by_autograd(scores)
             hessian = self._by_row * self._hessian_diagonal(scores)
         with np.errstate(over="ignore"):  # whoever asked looks at whether it is finite
@@ -127,21 +149,16 @@ class BoostingObjective:
         loss = float(total.detach()) / len(self.tiers)
         return loss, slope.numpy(), [float(one) for one in slopes]
 
-    def _step_of_parameters(self, scores: AnyArray) -> None:
-        """Newton's step in each parameter, with a second derivative from two first ones."""
-        for number, (name, value) in enumerate(self.parameters.items()):
-            here = self._by_autograd(scores)[2][number]
-            self.parameters = {**self.parameters, name: value + NUDGE}
-            second = (self._by_autograd(scores)[2][number] - here) / NUDGE
-            step = -here / second if second > 0 else -np.sign(here) * LONGEST_STEP
-            step = float(np.clip(step, -LONGEST_STEP, LONGEST_STEP))
-            self.parameters = {**self.parameters, name: value + step}
+    def slopes(self, scores: AnyArray, parameters: dict[str, float]) -> list[float]:
+        """Of the sum over the lists, in each of the objective's own parameters."""
+        self.parameters = parameters
+        return self._by_autograd(scores)[2]
 
     def _hessian_diagonal(self, scores: AnyArray) -> AnyArray:
         """[rows] the Hessian's diagonal for lists of weight 1."""
         if self.hessian == "constant":
             several = np.repeat(self.tiers.n_tiers.numpy() > 1, self.tiers.lengths.numpy())
-            in_order = np.where(several, self._typical_slope, 0.0)
+            in_order = np.where(several, self.typical_slope, 0.0)
         else:
             sorted_rows = np.asarray(scores, dtype=np.float64)[self.tiers.items.numpy()]
             diagonal = self.objective.entry.hessian_diagonal
@@ -149,6 +166,19 @@ class BoostingObjective:
         by_row = np.empty(len(scores))
         by_row[self.tiers.items.numpy()] = in_order
         return by_row
+
+
+def newton_step(
+    parameters: dict[str, float], slopes: Callable[[dict[str, float]], list[float]]
+) -> dict[str, float]:
+    """Newton's step in each parameter, with a second derivative from two first ones."""
+    for number, (name, value) in enumerate(parameters.items()):
+        here = slopes(parameters)[number]
+        second = (slopes({**parameters, name: value + NUDGE})[number] - here) / NUDGE
+        step = -here / second if second > 0 else -np.sign(here) * LONGEST_STEP
+        step = float(np.clip(step, -LONGEST_STEP, LONGEST_STEP))
+        parameters = {**parameters, name: value + step}
+    return parameters
 
 
 # -- the likelihoods --------------------------------------------------------------------------

@@ -127,6 +127,18 @@ class Forest:
         arrays["tree_offsets"] = self.tree_offsets[: trees + 1]
         return Forest(self.n_features, **arrays)
 
+    def followed_by(self, other: Forest) -> Forest:
+        """The trees of this forest, then those of another."""
+        return Forest.concatenate(self.n_features, [self.arrays(), other.arrays()])
+
+    def tree(self, number: int) -> Forest:
+        """The forest of one tree alone."""
+        first, last = self.tree_offsets[number : number + 2]
+        arrays = {name: array[first:last] for name, array in self.arrays().items()}
+        arrays["left"] = np.where(arrays["left"] > 0, arrays["left"] - first, 0).astype(np.int32)
+        arrays["tree_offsets"] = np.array([0, last - first])
+        return Forest(self.n_features, **arrays)
+
     @property
     def is_leaf(self) -> AnyArray:
         """[nodes]"""

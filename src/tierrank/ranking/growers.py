@@ -125,18 +125,30 @@ class LightGBMTrees:
 
     Histograms are built column by column: which way is faster LightGBM would find out by the
     clock, differently each time, and the other way copies all rows for every new booster.
+
+    Among several machines (`network`, LightGBM's own parameters) the rows are a part of all rows,
+    and every machine grows the same trees, call by call. The network belongs to the thread, and
+    to the booster that opened it, so that one is kept.
     """
 
-    def __init__(self, X: Any, valid_X: Any, settings: TreeSettings) -> None:
+    def __init__(
+        self, X: Any, valid_X: Any, settings: TreeSettings, network: dict[str, Any] | None = None
+    ) -> None:
         self._library = lightgbm = _imported("lightgbm")
         self._params = lightgbm_params(settings)
+        if network is not None:
+            shared = {"tree_learner": "data", "pre_partition": True}
+            self._params = {**shared, "num_machines": network["num_machines"], **self._params}
         self._n_features = X.shape[1]
         drawn = settings.row_fraction < 1 or settings.feature_fraction < 1
         self._attempts = ATTEMPTS if drawn else 1
         self._valid_rows = None
         self._booster: Any = None
         with self._refusals_explained():
-            self._rows = lightgbm.Dataset(X, params=self._params).construct()
+            self._rows = lightgbm.Dataset(X, params=self._params)
+            if network is not None:  # before the bins are made, together
+                self._network = lightgbm.Booster({**self._params, **network}, self._rows)
+            self._rows.construct()
             if valid_X is not None:
                 valid_rows = self._rows.create_valid(valid_X, params=self._params)
                 self._valid_rows = valid_rows.construct()
@@ -183,6 +195,10 @@ class LightGBMTrees:
 
         evaluate(look)
         return seen[0].copy()
+
+    def leave(self) -> None:
+        """Leave the network."""
+        self._network.free_network()
 
     def forest(self) -> Forest:
         return lightgbm_forest(self._booster.model_to_string(num_iteration=-1), self._n_features)
