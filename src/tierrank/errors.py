@@ -49,15 +49,12 @@ class _Spelled:
     args: tuple[object, ...]
 
     def __str__(self) -> str:
-        return self.spelled(str)
+        return "".join(map(str, self.args))
 
     def spelled(self, spell: Callable[[Argument], str]) -> str:
-        """The message, with `spell` of each argument in its place."""
-        return "".join(
-            spell(part) if isinstance(part, Argument) else str(part)
-            for part in self.args
-            if spell is str or not isinstance(part, InPython)
-        )
+        """The message outside of Python, with `spell` of each argument in its place."""
+        parts = (part for part in self.args if not isinstance(part, InPython))
+        return "".join(spell(part) if isinstance(part, Argument) else str(part) for part in parts)
 
 
 class ArgumentError(_Spelled, ValueError):

@@ -2,19 +2,17 @@
 
 import csv
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tierrank as tr
 from extreme_files import SETTINGS, fitted, label_sets, write_parts
+from real_data import real
 from tierrank.cli.extreme import train as command
 from tierrank.cli.progress import in_use
 from tierrank.data import write_xc
 
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 PNG = b"\x89PNG\r\n\x1a\n"
 QUICK = ["--hidden", 8, "--learning-rate", 0.02, "--epochs", 3]
 
@@ -240,13 +238,15 @@ def test_memory_in_use_grows_with_what_is_held():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train_X.txt"], "holds features alone: give the file of their labels with --labels"),
-        (["train_X.npz"], "holds features alone: give the file of their labels with --labels"),
-        (["train.txt", "--labels", "train_Y.txt"], "holds features and labels, as its header has"),
+        (["train_X.txt"], "holds features alone: give the file of their labels as --labels"),
+        (["train_X.npz"], "holds features alone: give the file of their labels as --labels"),
+        (["train.txt", "--labels", "train_Y.txt"],
+         "this holds features and labels: leave out --labels, or give the file of the features"),
         (["train_X.txt", "--labels", "test_Y.txt"], "has 40 rows, but train_X.txt has 120"),
         (["nowhere.txt"], "nowhere.txt: No such file or directory"),
         (["."], "is a folder: give one of its files"),
-        (["train.txt", "--valid", "test_X.txt"], "test_X.txt: holds features alone"),
+        (["train.txt", "--valid", "test_X.txt"],
+         "test_X.txt, line 1, column 1: the header has two numbers, and should be three"),
         (["train.txt", "--valid-labels", "test_Y.txt"], "those of --valid: give that as well"),
         (["train.txt", "--valid", "test.txt", "--valid-fraction", "0.2"],
          "leave out --valid-fraction"),
@@ -318,9 +318,7 @@ def test_what_is_printed_fits_a_terminal(run, files):
 @pytest.mark.slow
 @pytest.mark.data
 def test_delicious_from_file_to_measures(run, tmp_path):
-    folder = DATA / "delicious"
-    if not folder.is_dir():
-        pytest.skip(f"no data in {folder}")
+    folder = real("delicious")
     ran = run(
         "extreme", "train", folder / "train.txt.xz", "--learning-rate", 0.01, "--epochs", 1,
         "--hidden", SETTINGS["hidden"], "--out", tmp_path / "m",

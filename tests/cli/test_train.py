@@ -2,19 +2,17 @@
 
 import csv
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import tierrank as tr
+from real_data import real
 from tierrank.data import read_letor, write_letor
 from tierrank.data.tables import write_table
 from tierrank.ranking.comparison import hold_out
 
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -421,9 +419,7 @@ def test_a_full_disk_is_one_line_that_names_the_path_and_leaves_nothing(
 
 @pytest.mark.data
 def test_a_fold_of_mq2008_is_ranked_better_than_by_chance(run, tmp_path):
-    folder = DATA / "mq2008"
-    if not folder.is_dir():
-        pytest.skip(f"there is no {folder}: set TIERRANK_DATA to where the data sets are")
+    folder = real("mq2008")
     out = tmp_path / "m"
     assert run("train", folder, "--fold", 1, "--model", "linear", "--out", out).code == 0
     ran = run("evaluate", out, folder, "--fold", 1, "--metric", "ndcg@10", "--json")

@@ -2,16 +2,14 @@
 
 import gzip
 import lzma
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 
+from real_data import real
 from tierrank.data import DataFileError, RankingData, read_folds, read_letor, write_table
-
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def _write(folder, files):
@@ -127,7 +125,7 @@ def test_queries_numbered_anew_in_train_vali_and_test_stay_apart(tmp_path):
 def test_files_are_read_once_when_first_asked_for(tmp_path, monkeypatch):
     _write(tmp_path, {f"S{i}.txt": _letor(i) for i in range(1, 6)})
     read = []
-    import tierrank.data.text as parsing
+    import tierrank.data.files as parsing
 
     whole = parsing.read_bytes
     monkeypatch.setattr(
@@ -195,24 +193,13 @@ def test_files_of_a_fold_that_do_not_fit_are_refused(tmp_path):
 # Real data ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def real():
-    def find(name):
-        path = DATA / name
-        if not path.exists():
-            pytest.skip(f"there is no {path}: set TIERRANK_DATA to where the data sets are")
-        return path
-
-    return find
-
-
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "letter", "queries", "rows", "features"),
     [("mq2008", "S", 784, 15_211, 46), ("mq2007-agg", "A", 1_692, 69_623, 21)],
 )
 def test_each_row_of_letor_is_tested_once_and_in_no_fold_twice(
-    real, name, letter, queries, rows, features
+    name, letter, queries, rows, features
 ):
     folder = real(name)
     folds = read_folds(folder)
@@ -230,7 +217,7 @@ def test_each_row_of_letor_is_tested_once_and_in_no_fold_twice(
 
 
 @pytest.mark.data
-def test_the_mslr_sample_is_one_fold(real):
+def test_the_mslr_sample_is_one_fold():
     (fold,) = read_folds(real("mslr-web10k-sample"))
     assert fold.name == "mslr-web10k-sample"
     assert [len(data) for data in (fold.train, fold.valid, fold.test)] == [5_555, 1_734, 1_900]

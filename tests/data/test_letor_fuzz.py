@@ -1,10 +1,8 @@
 """LETOR files by the thousand: round trips, damage, and another reader."""
 
 import lzma
-import os
 import struct
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from real_data import real
 from tierrank.data import LetorError, RankingData, read_letor, read_letor_fold, write_letor
-
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 # numbers ----------------------------------------------------------------------------------------
 
@@ -214,17 +211,6 @@ def test_scikit_learn_reads_the_same_from_random_files(tmp_path, density, one_ba
     _assert_same_as_scikit_learn(path, data)
 
 
-@pytest.fixture
-def real():
-    def find(name):
-        path = DATA / name
-        if not path.exists():
-            pytest.skip(f"there is no {path}: set TIERRANK_DATA to where the data sets are")
-        return path
-
-    return find
-
-
 def _counts(files):
     labels = np.concatenate([data.y for data in files])
     queries = sum(len(data.tiers()) for data in files)
@@ -232,7 +218,7 @@ def _counts(files):
 
 
 @pytest.mark.data
-def test_mq2008_has_its_published_counts(real, unpacked):
+def test_mq2008_has_its_published_counts(unpacked):
     paths = [real(f"mq2008/S{i}.txt.xz") for i in range(1, 6)]
     files = [read_letor(path) for path in paths]
     assert _counts(files) == (784, 15_211, [12_279, 2_001, 931])
@@ -242,7 +228,7 @@ def test_mq2008_has_its_published_counts(real, unpacked):
 
 
 @pytest.mark.data
-def test_mq2007_agg_has_its_published_counts(real, unpacked):
+def test_mq2007_agg_has_its_published_counts(unpacked):
     paths = [real(f"mq2007-agg/A{i}.txt.xz") for i in range(1, 6)]
     files = [read_letor(path) for path in paths]
     assert _counts(files) == (1_692, 69_623, [51_632, 14_128, 3_863])
@@ -255,7 +241,7 @@ def test_mq2007_agg_has_its_published_counts(real, unpacked):
 
 
 @pytest.mark.data
-def test_the_mslr_sample_has_its_counts(real, unpacked):
+def test_the_mslr_sample_has_its_counts(unpacked):
     fold = read_letor_fold(real("mslr-web10k-sample"))
     shapes = {part: (len(data.tiers()), *data.X.shape) for part, data in fold.items()}
     assert shapes == {"train": (54, 5_555, 136), "vali": (18, 1_734, 136), "test": (18, 1_900, 136)}
@@ -265,7 +251,7 @@ def test_the_mslr_sample_has_its_counts(real, unpacked):
 
 
 @pytest.mark.data
-def test_lightgbms_example_has_its_counts(real, unpacked):
+def test_lightgbms_example_has_its_counts(unpacked):
     for part, queries, rows in (("train", 201, 3_005), ("test", 50, 768)):
         path = real(f"lightgbm-rank/rank.{part}.xz")
         data = read_letor(path)

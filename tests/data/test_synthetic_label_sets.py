@@ -1,18 +1,13 @@
 """`label_sets`: multi-label data with the statistics of the real sets, that can be learned from."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import tierrank as tr
+from real_data import real
 from tierrank.data.synthetic import label_sets
-from tierrank.data.synthetic.label_sets import SHAPES, LatentModel
-from tierrank.data.synthetic.topics import RowTopics
-
-FOLDER = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
+from tierrank.data.synthetic.label_sets import SHAPES, LatentModel, RowTopics
 
 # features, labels, rows to train on and to test with, labels a row: Ma et al. (2021), table 3
 TABLE = {
@@ -264,14 +259,11 @@ def test_what_cannot_be_drawn_is_refused(arguments, message):
 
 @pytest.mark.data
 def test_delicious_is_like_the_real_one():
-    folder = FOLDER / "delicious"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there: point TIERRANK_DATA to the folder with delicious/")
-    real = tr.data.read_xc(folder / "train.txt.xz")
+    theirs = tr.data.read_xc(real("delicious", "train.txt.xz"))
     ours, _ = label_sets("delicious-1k", seed=13)
-    assert ours.X.shape == real.X.shape
-    assert ours.Y.shape == real.Y.shape
-    sizes, real_sizes = np.diff(ours.Y.indptr), np.diff(real.Y.indptr)
+    assert ours.X.shape == theirs.X.shape
+    assert ours.Y.shape == theirs.Y.shape
+    sizes, real_sizes = np.diff(ours.Y.indptr), np.diff(theirs.Y.indptr)
     assert sizes.mean() == pytest.approx(real_sizes.mean(), rel=0.02)
     assert sizes.std() == pytest.approx(real_sizes.std(), rel=0.1)
     assert sizes.max() == real_sizes.max()
@@ -280,10 +272,10 @@ def test_delicious_is_like_the_real_one():
         np.quantile(real_sizes, [0.1, 0.25, 0.5, 0.75, 0.9]),
         atol=1.5,
     )
-    counts, real_counts = label_counts(ours), label_counts(real)
+    counts, real_counts = label_counts(ours), label_counts(theirs)
     ranks = [0, 5, 20, 50, 100, 200, 400, 600, 800, 950]
     np.testing.assert_allclose(counts[ranks], real_counts[ranks], rtol=0.3)
-    words, real_words = np.diff(ours.X.indptr), np.diff(real.X.indptr)
+    words, real_words = np.diff(ours.X.indptr), np.diff(theirs.X.indptr)
     np.testing.assert_allclose(
         np.quantile(words, [0.25, 0.5, 0.75, 0.9, 0.95]),
         np.quantile(real_words, [0.25, 0.5, 0.75, 0.9, 0.95]),

@@ -2,9 +2,7 @@
 
 import io
 import lzma
-import os
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from real_data import real
 from tierrank.data import (
     MultiLabelData,
     XCError,
@@ -21,8 +20,6 @@ from tierrank.data import (
     read_xc_split,
     write_xc,
 )
-
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 # numbers ----------------------------------------------------------------------------------------
 
@@ -305,9 +302,7 @@ REAL = {
 @pytest.mark.data
 @pytest.mark.parametrize("name", REAL)
 def test_real_data_have_their_published_counts_and_others_read_the_same(tmp_path, name):
-    path = DATA / f"{name}.txt.xz"
-    if not path.exists():
-        pytest.skip(f"there is no {path}: set TIERRANK_DATA to where the data sets are")
+    path = real(f"{name}.txt.xz")
     data = read_xc(path)
     found = data.describe()
     assert (found.rows, found.features, found.labels, found.rows_without_label) == REAL[name]
@@ -326,9 +321,7 @@ def test_real_data_have_their_published_counts_and_others_read_the_same(tmp_path
 
 @pytest.mark.data
 def test_delicious_has_19_labels_a_row():
-    paths = [DATA / f"delicious/{part}.txt.xz" for part in ("train", "test")]
-    if not all(path.exists() for path in paths):
-        pytest.skip(f"there is no {paths[0]}: set TIERRANK_DATA to where the data sets are")
+    paths = [real(f"delicious/{part}.txt.xz") for part in ("train", "test")]
     parts = [read_xc(path) for path in paths]
     labels = sum(data.Y.nnz for data in parts)
     assert round(labels / sum(map(len, parts)), 1) == 19.0

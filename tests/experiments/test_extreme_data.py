@@ -1,14 +1,12 @@
 """Data of the experiments over huge label sets: files in all their formats, and drawn sets."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from extreme_data import Source, read_parts
 from printed import SIX, XML, XML_METHODS, XML_SETS
 from scipy.sparse import save_npz
 
+from real_data import real
 from tierrank.data import MultiLabelData, write_xc
 from tierrank.data.synthetic import label_sets
 
@@ -129,10 +127,7 @@ def test_a_drawn_set_is_like_one_of_the_papers():
 
 @pytest.mark.data
 def test_delicious_is_known_by_its_sizes():
-    root = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
-    folder = root / "delicious"
-    if not folder.is_dir():
-        pytest.skip(f"{folder} is not there")
+    folder = real("delicious")
     data = Source((str(folder),)).load()
     assert (data.name, data.paper, data.drawn) == ("D-1K", "D-1K", False)
     facts = data.facts()

@@ -1,8 +1,6 @@
 """Sleec: its parts against brute force, what it learns, the labels it gives, bad input."""
 
 import doctest
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,9 +19,9 @@ from sleec import (
     spherical_clusters,
 )
 
+from real_data import real
 from tierrank.data import read_xc
 
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SMALL = {"rank": 6, "neighbours": 10, "voters": 7, "random_state": 0}
 
 
@@ -393,9 +391,7 @@ def test_bad_data_and_bad_questions_are_refused():
 @pytest.mark.slow
 def test_delicious_is_ranked_about_as_well_as_published():
     """With small settings; published P@1: LEML 65.67, SLEEC 67.59."""
-    folder = DATA / "delicious"
-    if not folder.exists():
-        pytest.skip(f"there is no {folder}: set TIERRANK_DATA to where the data sets are")
+    folder = real("delicious")
     train, test = read_xc(folder / "train.txt.xz"), read_xc(folder / "test.txt.xz")
     relevant = test.Y.toarray() > 0
     leml = Leml(rank=30, sweeps=5, random_state=0)

@@ -2,8 +2,6 @@
 
 import lzma
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +9,9 @@ import scipy.sparse
 
 from metrics import label_definitions
 from metrics.label_definitions import label_lists, random_rows, rankings
+from real_data import real
 from tierrank import metrics
 from tierrank.metrics import labels
-
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 SHAPES = [
     {},
@@ -204,9 +201,7 @@ def test_values_of_rows_go_into_intervals_and_tests():
 
 def delicious(part):
     """[rows, labels] of the Delicious data: after the header, labels come first in a line."""
-    path = DATA / "delicious" / f"{part}.txt.xz"
-    if not path.is_file():
-        pytest.skip(f"there is no {path}: set TIERRANK_DATA to where the data sets are")
+    path = real("delicious", f"{part}.txt.xz")
     with lzma.open(path, "rt") as file:
         rows, _, n_labels = (int(size) for size in next(file).split())
         fields = [line.split(" ", 1)[0] for line in file]

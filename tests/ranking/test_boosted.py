@@ -19,6 +19,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 import tierrank as tr
+from real_data import real
 from tierrank import storage
 from tierrank.losses import OBJECTIVES
 from tierrank.ranking import boosted
@@ -28,7 +29,6 @@ from tierrank.training import Checkpoint
 pytest.importorskip("lightgbm", reason="lightgbm is not installed")
 pytest.importorskip("xgboost", reason="xgboost is not installed")
 
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 LIBRARIES = pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 
 
@@ -561,9 +561,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
 @pytest.mark.slow
 @LIBRARIES
 def test_boosting_ranks_real_queries_much_better_than_chance(library):
-    folder = DATA / "mq2008"
-    if not folder.is_dir():
-        pytest.skip(f"there is no {folder}: set TIERRANK_DATA to where the data sets are")
+    folder = real("mq2008")
     train, valid, test = (tr.data.read_letor(folder / f"S{i}.txt.xz") for i in (1, 4, 5))
     ranker = tr.BoostedRanker(library=library, leaves=8, trees=60, random_state=0)
     ranker.fit(train.X, train.y, qid=train.qid, eval_set=(valid.X, valid.y, valid.qid))

@@ -2,10 +2,8 @@
 
 import json
 import math
-import os
 import tracemalloc
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,6 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import _num_samples
 
 import tierrank as tr
+from real_data import real
 from tierrank.data import read_letor
 from tierrank.ranking.features import (
     TRANSFORMERS,
@@ -34,7 +33,6 @@ from tierrank.ranking.features import (
     steps_from,
 )
 
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 METHODS = ("minmax", "standard", "rank")
 
 
@@ -301,9 +299,7 @@ def test_query_scale_refuses(X, qid, message):
 
 @pytest.mark.data
 def test_letor_features_are_query_scaled_already():
-    path = DATA / "mq2008" / "S1.txt.xz"
-    if not path.exists():
-        pytest.skip(f"there is no {path}: set TIERRANK_DATA to where the data sets are")
+    path = real("mq2008", "S1.txt.xz")
     data = read_letor(path)
     # Written with six digits: the ends are exactly 0 and 1.
     out = QueryScale().fit_transform(data.X, qid=data.qid)

@@ -1,8 +1,5 @@
 """Standard errors of LinearRanker: survival software, differences, and simulation."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -10,9 +7,8 @@ import torch
 from scipy.stats import norm
 
 import tierrank as tr
+from real_data import real
 from simulated_rows import simulated_rows
-
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 each_approximation = pytest.mark.parametrize(
     ("objective", "ties"), [("pl-lb", "breslow"), ("pl-efron", "efron")]
@@ -115,9 +111,7 @@ def test_cox_discrete_has_the_published_figures_of_conditional_logistic_regressi
 @pytest.mark.slow
 @each_approximation
 def test_coefficients_of_mq2008_are_those_of_cox_regression(objective, ties):
-    path = DATA / "mq2008" / "S1.txt.xz"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
+    path = real("mq2008", "S1.txt.xz")
     data = tr.data.read_letor(path)
     stratum = np.unique(data.qid, return_inverse=True)[1]
     sums = np.zeros((stratum.max() + 1, 46))

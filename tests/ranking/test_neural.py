@@ -18,12 +18,10 @@ from sklearn.base import clone
 
 import tierrank as tr
 from neural_fits import lists, long_fit, shared_fit, small
+from real_data import real
 from tierrank import storage
 from tierrank.storage import StorageError
 from tierrank.training import Checkpoint
-
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[3] / "shared" / "data"))
-
 
 X, Y, QID = lists()
 
@@ -663,9 +661,7 @@ def test_two_processes_learn_what_one_learns(tmp_path):
 
 @pytest.mark.data
 def test_it_ranks_mq2008_well():
-    folder = DATA / "mq2008"
-    if not folder.is_dir():
-        pytest.skip(f"there is no {folder}: set TIERRANK_DATA to where the data sets are")
+    folder = real("mq2008")
     parts = [tr.data.read_letor(folder / f"S{i}.txt.xz") for i in range(1, 6)]
     train = [np.concatenate([getattr(p, name) for p in parts[:3]]) for name in ("X", "y", "qid")]
     valid, test = parts[3:]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tierrank.report.aggregation import ConvergenceFacts, ItemRow
-from tierrank.report.numbers import axis_of, decimals_of, duration, number, percent, significant
+from tierrank.report.content import axis_of, decimals_of, duration, number, percent, significant
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from report_page import made_page
 from tierrank.aggregation.summary import Parameter
-from tierrank.report.numbers import percent
+from tierrank.report.content import percent
 from tierrank.report.tables import (
     WORTH_COLUMNS,
     printable,

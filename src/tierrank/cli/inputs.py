@@ -21,7 +21,7 @@ from tierrank.tiers.labels import group_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tierrank.data.folds import Fold
+    from tierrank.data.reading import Fold
     from tierrank.metrics import Metric
     from tierrank.ranking.base import Ranker
 

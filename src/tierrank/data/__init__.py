@@ -2,10 +2,8 @@
 
 from tierrank.data import synthetic
 from tierrank.data.files import DataFileError
-from tierrank.data.folds import Fold, read_folds
 from tierrank.data.letor import LetorError, read_letor, read_letor_fold, write_letor
 from tierrank.data.multilabel import MultiLabelData, MultiLabelSummary
-from tierrank.data.npz import XCError
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.rankings import (
     Games,
@@ -27,9 +25,9 @@ from tierrank.data.rankings import (
     write_preflib,
     write_rankings,
 )
-from tierrank.data.reading import read
+from tierrank.data.reading import Fold, read, read_folds
 from tierrank.data.tables import TableError, read_table, write_table
-from tierrank.data.xc import read_xc, read_xc_features, read_xc_split, write_xc
+from tierrank.data.xc import XCError, read_xc, read_xc_features, read_xc_split, write_xc
 
 __all__ = [
     "DataFileError",

@@ -19,15 +19,20 @@ import numpy as np
 from tierrank._native import LARGEST_LETOR_INDEX, LetorFault, scan_letor, spread
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.data.files import (
+    MARK,
     SUFFIXES,
     DataFileError,
+    SparseRows,
+    Text,
+    Token,
+    check_size,
     expands,
     read_bytes,
+    shown,
     without_compression,
     writing,
 )
 from tierrank.data.ranking_data import RankingData
-from tierrank.data.text import MARK, SparseRows, Text, Token, check_size, shown
 
 OneBased = Literal["auto", True, False]
 PARTS = ("train", "vali", "test")

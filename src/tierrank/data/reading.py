@@ -1,18 +1,28 @@
-"""One door for all files of ranking data."""
+"""One door for files of ranking data, single ones or the folds of a folder.
+
+A fold knows where its data are and reads them when they are first asked for, so that a list of
+folds takes no memory by itself. What several folds share is read once, for all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from tierrank.data.files import DataFileError, expands
+import numpy as np
+
+from tierrank._types import AnyArray
+from tierrank.data.files import SUFFIXES, DataFileError, expands
 from tierrank.data.letor import OneBased, read_letor_files
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat, is_table
+from tierrank.tiers.labels import group_rows
 
 Format = Literal["auto", "letor"] | TableFormat
 FORMATS = ("auto", "letor", "csv", "tsv", "parquet")
@@ -150,3 +160,252 @@ def _like(first: RankingData, other: RankingData, path: Path, first_path: Path) 
         )
     order = [found.index(name) for name in names]
     return replace(other, X=other.X[:, order], feature_names=names)
+
+
+# Folds: train, validate and test, as LETOR's data sets come ---------------------------------------
+
+
+Read = Callable[[Sequence[Path]], list[RankingData]]
+
+N_PARTS = 5  # of LETOR's data sets that come in numbered parts
+
+_ROLES = (("train",), ("vali", "valid", "val", "validation"), ("test",))
+_TEXTS = (".txt", ".svm", ".svmlight", ".letor", ".csv", ".tsv")
+_ENDS = (*(text + end for text in _TEXTS for end in ("", *SUFFIXES)), ".parquet")
+_FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE)
+_PART = re.compile(r"([A-Za-z])(\d+)")
+
+
+@dataclass(eq=False)
+class Fold:
+    """What to train on, to validate on and to test on; read when first asked for, then kept.
+
+    Attributes
+    ----------
+    name
+        such as "Fold1"
+    """
+
+    name: str
+    _load: Callable[[], tuple[RankingData, RankingData, RankingData]]
+
+    @cached_property
+    def _data(self) -> tuple[RankingData, RankingData, RankingData]:
+        return self._load()
+
+    @property
+    def train(self) -> RankingData:
+        """The rows to train on."""
+        return self._data[0]
+
+    @property
+    def valid(self) -> RankingData:
+        """The rows that say when to stop, or which model to take."""
+        return self._data[1]
+
+    @property
+    def test(self) -> RankingData:
+        """The rows to measure with."""
+        return self._data[2]
+
+    def release(self) -> None:
+        """Let go of the data; they are read again when asked for."""
+        self.__dict__.pop("_data", None)
+
+    def __repr__(self) -> str:
+        return f"Fold({self.name!r})"
+
+
+def read_folds(
+    folder: str | PathLike[str],
+    *,
+    label: str = "label",
+    query: str = "qid",
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    missing: Missing = "keep",
+    separator: str | None = None,
+    max_expansion: float | None = None,
+) -> list[Fold]:
+    """Find the folds in a folder.
+
+    The folder holds one of these; what else is in it does not matter:
+
+    - folders `Fold1`, `Fold2`, …, each with a train, a vali (or valid, val, validation) and a
+      test file;
+    - one such train, vali and test file: a single fold, with the name of the folder;
+    - five parts called by a letter and a number, such as `S1.txt` to `S5.txt`. Fold i trains on
+      parts i, i + 1 and i + 2, validates on i + 3 and tests on i + 4, counting round, as LETOR
+      4.0 does.
+
+    Files are LETOR (.txt, .svm, .svmlight, .letor) or CSV (.csv, .tsv), also with .gz, .xz or
+    .bz2, or Parquet; the files of a fold are of one kind. Their columns agree: in LETOR the number
+    of features is that of the file that has most, and tables must have the same names.
+
+    Numbered parts are joined, so a query that stands in two of them is refused. Queries of a
+    train, a vali and a test file are never joined: many data sets number them anew in each.
+
+    Parameters
+    ----------
+    folder
+        where to look
+    label, query, features, drop, missing, separator, max_expansion
+        as in `read`
+
+    Returns
+    -------
+    the folds, in order. They are read when first asked for; numbered parts, all at once, and
+    once for all folds.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for i in range(1, 6):
+    ...         _ = pathlib.Path(folder, f"S{i}.txt").write_text(f"1 qid:{i} 1:0.5\\n")
+    ...     folds = read_folds(folder)
+    ...     folds[3], folds[3].train.qid, folds[3].valid.qid, folds[3].test.qid
+    (Fold('Fold4'), array([4, 5, 1]), array([2]), array([3]))
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise DataFileError(folder, None, "is not a folder: give the one that holds the folds.")
+    read = partial(
+        read_files, label=label, query=query, features=features, drop=drop, missing=missing,
+        separator=separator,
+        max_expansion=max_expansion,
+    )  # fmt: skip
+    inner = _fold_folders(folder)
+    if inner:
+        return [_fold_of_files(path, _train_valid_test(path), read) for path in inner]
+    if (files := _train_valid_test(folder)) is not None:
+        return [_fold_of_files(folder, files, read)]
+    parts = _Parts(_numbered_parts(folder), read)
+    return [Fold(f"Fold{i + 1}", partial(parts.fold, i)) for i in range(N_PARTS)]
+
+
+def _fold_of_files(folder: Path, files: Sequence[Path] | None, read: Read) -> Fold:
+    if files is None:
+        raise DataFileError(folder, None, "has no train file: put one there, or remove the folder.")
+
+    def load() -> tuple[RankingData, RankingData, RankingData]:
+        train, valid, test = read(files)
+        return train, valid, test
+
+    return Fold(folder.resolve().name, load)
+
+
+class _Parts:
+    """Numbered parts, read once for all folds."""
+
+    def __init__(self, paths: Sequence[Path], read: Read) -> None:
+        self._paths = paths
+        self._read = read
+
+    @cached_property
+    def _data(self) -> list[RankingData]:
+        data = self._read(self._paths)
+        keys = _one_kind([group_rows(part.qid, len(part))[1] for part in data])
+        first: dict[Any, int] = {}
+        for i, part in enumerate(keys):
+            for key in part.tolist():
+                if (other := first.setdefault(key, i)) != i:
+                    raise DataFileError(
+                        self._paths[i],
+                        None,
+                        f"query {key!r} stands in {self._paths[other].name} too: a query belongs "
+                        "to one part, or it would be trained on and tested. Number them anew.",
+                    )
+        return data
+
+    def fold(self, i: int) -> tuple[RankingData, RankingData, RankingData]:
+        """Three parts, joined, and two single ones, from part i on."""
+        a, b, c, valid, test = (self._data[(i + j) % N_PARTS] for j in range(N_PARTS))
+        return _joined([a, b, c]), valid, test
+
+
+def _joined(parts: Sequence[RankingData]) -> RankingData:
+    matrices = [part.X for part in parts]
+    if all(isinstance(X, np.ndarray) for X in matrices):
+        X: Any = np.concatenate(matrices)
+    else:
+        from scipy.sparse import vstack
+
+        X = vstack(matrices, format="csr")
+    qid = np.concatenate(_one_kind([part.qid for part in parts]))
+    y = np.concatenate([part.y for part in parts])
+    return RankingData(X, y, qid, feature_names=parts[0].feature_names)
+
+
+def _one_kind(qids: Sequence[AnyArray]) -> list[AnyArray]:
+    """Integers, or all as strings: some parts may have numbers alone."""
+    if all(qid.dtype.kind == "i" for qid in qids):
+        return list(qids)
+    return [np.array([str(key) for key in qid.tolist()], dtype=object) for qid in qids]
+
+
+# Where the files of folds are, told by their names ------------------------------------------------
+
+
+def _fold_folders(folder: Path) -> list[Path]:
+    """Give Fold1, Fold2, … in order; none if there is none."""
+    by_number: dict[int, list[Path]] = {}
+    for path in folder.iterdir():
+        if path.is_dir() and (found := _FOLD.fullmatch(path.name)):
+            by_number.setdefault(int(found[1]), []).append(path)
+    numbers = sorted(by_number)
+    if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        listed = ", ".join(map(str, numbers))
+        raise DataFileError(folder, None, f"has folds {listed}: one between them is missing.")
+    return [_only(folder, by_number[number]) for number in numbers]
+
+
+def _train_valid_test(folder: Path) -> list[Path] | None:
+    """Give the three files of a fold; None if there is not even one to train on."""
+    files: list[Path] = []
+    for names in _ROLES:
+        wanted = {name + end for name in names for end in _ENDS}
+        found = [path for path in _files(folder) if path.name.lower() in wanted]
+        if not found and not files:
+            return None
+        if not found:
+            what = f"has no {' or '.join(names)} file, with one of {', '.join(_TEXTS)}, .parquet."
+            raise DataFileError(folder, None, what)
+        files.append(_only(folder, found))
+    return files
+
+
+def _numbered_parts(folder: Path) -> list[Path]:
+    """Give five files that are called by a letter and the numbers 1 to 5."""
+    parts: dict[str, dict[int, list[Path]]] = {}
+    for path in _files(folder):
+        stem, _, end = path.name.partition(".")
+        if (found := _PART.fullmatch(stem)) and f".{end.lower()}" in _ENDS:
+            parts.setdefault(found[1], {}).setdefault(int(found[2]), []).append(path)
+    if not parts:
+        raise DataFileError(
+            folder,
+            None,
+            "has no folds: they are folders Fold1, Fold2, …, or one train, vali and test file, or "
+            f"{N_PARTS} parts such as S1.txt to S{N_PARTS}.txt.",
+        )
+    if len(parts) > 1:
+        letters = " and ".join(sorted(parts))
+        raise DataFileError(folder, None, f"has parts {letters}: give each a folder of its own.")
+    ((letter, by_number),) = parts.items()
+    if sorted(by_number) != list(range(1, N_PARTS + 1)):
+        there = ", ".join(f"{letter}{number}" for number in sorted(by_number))
+        what = f"has the parts {there}: folds need {letter}1 to {letter}{N_PARTS}, and no other."
+        raise DataFileError(folder, None, what)
+    return [_only(folder, by_number[number]) for number in sorted(by_number)]
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return (path for path in folder.iterdir() if path.is_file())
+
+
+def _only(folder: Path, paths: list[Path]) -> Path:
+    if len(paths) > 1:
+        names = " and ".join(sorted(path.name for path in paths))
+        raise DataFileError(folder, None, f"has both {names}: leave one of them.")
+    return paths[0]

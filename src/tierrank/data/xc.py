@@ -1,11 +1,13 @@
 """The formats of the Extreme Classification Repository, read and written.
 
 The pass over a text's bytes is compiled (`native/xc.hpp`). Here are the header, the arrays that the
-pass fills, and what its faults mean; `npz` reads matrices in scipy's format.
+pass fills, and what its faults mean; and sparse matrices in .npz files, as `scipy.sparse.save_npz`
+writes them, of which nothing is unpickled.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -14,21 +16,39 @@ from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
+from zipfile import ZipFile
 
 import numpy as np
 
 from tierrank._native import XCFault, scan_xc, tally_xc
-from tierrank._types import IntArray
-from tierrank.data.files import expands, read_bytes, writing
+from tierrank._types import AnyArray, IntArray
+from tierrank.data.files import (
+    MARK,
+    DataFileError,
+    SparseRows,
+    Text,
+    Token,
+    check_expansion,
+    check_size,
+    expands,
+    is_negative,
+    read_bytes,
+    shown,
+    writing,
+)
 from tierrank.data.multilabel import MultiLabelData
-from tierrank.data.npz import MOST_COLUMNS, XCError, is_npz, read_npz
-from tierrank.data.text import MARK, SparseRows, Text, Token, check_size, is_negative, shown
+from tierrank.errors import Argument, ArgumentError, Column, InPython
 
 HeaderOption = Literal["auto", True, False]
 
 _LONGEST_HEADER = 100  # bytes: a longer line is a row
 _MOST_DIGITS = 18  # that surely fit 64 bits
+_MOST_COLUMNS = 2**31 - 1
 _ROWS_AT_ONCE = 1024  # that are written
+
+
+class XCError(DataFileError):
+    """An XC file that cannot be read: says which, where in it, what is wrong and what to do."""
 
 
 @expands
@@ -113,9 +133,8 @@ def read_xc(
         return MultiLabelData(X, Y)
     _check_file(path)
     if is_npz(path):
-        what = "is a matrix of features: pass the file of its labels as labels=."
-        raise XCError(path, None, what)
-    text = _TextFile(path, ("rows", "features", "labels"), int(one_based), header)
+        raise XCError(path, None, *_FEATURES_ALONE)
+    text = _TextFile(path, _TOGETHER, int(one_based), header)
     return MultiLabelData(*text.scan(n_features, n_labels))
 
 
@@ -141,6 +160,14 @@ def read_xc_features(
     return _matrix(Path(path), n_features, int(one_based), header, "features")
 
 
+def read_xc_rows(path: Path, *, one_based: bool) -> Any:
+    """The same of a file with or without labels, as its header says; they are passed over."""
+    if is_npz(path):
+        return _matrix(path, None, int(one_based), "auto", "features")
+    _check_file(path)
+    return _TextFile(path, None, int(one_based), "auto").scan(None)[0]
+
+
 def _matrix(path: Path, n_columns: int | None, base: int, header: HeaderOption, kind: str) -> Any:
     """Read a file of ``index:value …``, or .npz, whose columns are "features" or "labels"."""
     _check_file(path)
@@ -158,11 +185,11 @@ def _check_options(
     n_features: int | None, n_labels: int | None, one_based: bool, header: HeaderOption
 ) -> None:
     if not isinstance(one_based, bool):
-        raise ValueError(f"one_based is True or False, not {one_based!r}.")
+        raise ArgumentError(Argument("one_based"), f" is True or False, not {one_based!r}.")
     if not isinstance(header, bool) and header != "auto":
-        raise ValueError(f'header is "auto", True or False, not {header!r}.')
-    check_size("n_features", n_features, MOST_COLUMNS)
-    check_size("n_labels", n_labels, MOST_COLUMNS)
+        raise ArgumentError(Argument("header"), f' is "auto", True or False, not {header!r}.')
+    check_size("n_features", n_features, _MOST_COLUMNS)
+    check_size("n_labels", n_labels, _MOST_COLUMNS)
 
 
 # Text ---------------------------------------------------------------------------------------------
@@ -187,25 +214,27 @@ def _read_header(text: Text, names: tuple[str, ...], option: HeaderOption) -> _H
         whether there is one; "auto" for one if the first line is as many whole numbers
     """
     start, end = text.start, text.content.index(b"\n", text.start)
-    line = text.content[start:end]
-    words = line.split() if len(line) <= _LONGEST_HEADER else []
-    numbers = all(word.isdigit() for word in words)
-    if option is not False and numbers and len(words) == len(names):
-        return _Header(tuple(int(word) for word in words), end + 1, 2)
+    numbers = _first_numbers(text)
+    if option is not False and len(numbers) == len(names):
+        return _Header(numbers, end + 1, 2)
     if option is True:
         raise text.error(
             start,
-            f"the first line is {shown(line.strip())}, but header=True says that it is the header: "
-            f"{_expected(names)}.",
+            f"the first line is {shown(text.content[start:end].strip())}, but header=True says "
+            f"that it is the header: {_expected(names)}.",
         )
-    if option == "auto" and numbers and len(words) in (2, 3):
-        # Not a row either, so a header of the other format.
-        raise text.error(
-            start,
-            f"the header has {_NUMBERS[len(words)]} numbers, and should be {_expected(names)}. "
-            f"{_OTHER[len(words)]}",
-        )
+    if option == "auto" and len(numbers) in (2, 3):  # not a row either
+        there = f"the header has {_NUMBERS[len(numbers)]} numbers, and should be {_expected(names)}"
+        held = _FEATURES_ALONE if len(numbers) == 2 else _BOTH
+        raise text.error(start, there, ": this ", *held)
     return _Header(None, start, 1)
+
+
+def _first_numbers(text: Text) -> tuple[int, ...]:
+    """The whole numbers that are the first line; none if it is something else."""
+    line = text.content[text.start : text.content.index(b"\n", text.start)]
+    words = line.split() if len(line) <= _LONGEST_HEADER else []
+    return tuple(map(int, words)) if all(map(bytes.isdigit, words)) else ()
 
 
 def _expected(names: tuple[str, ...]) -> str:
@@ -214,23 +243,32 @@ def _expected(names: tuple[str, ...]) -> str:
     return f"{_NUMBERS[len(names)]} whole numbers, of {listed}"
 
 
+_TOGETHER = ("rows", "features", "labels")
 _NUMBERS = {2: "two", 3: "three"}
-_OTHER = {
-    2: "If features and labels are in two files, give that of the labels as labels=.",
-    3: "If features and labels are both in this file, use read_xc without labels=.",
-}
+_FEATURES_ALONE = (
+    "holds features alone: give the file of their labels as ", Column("labels"), ".",
+)  # fmt: skip
+_BOTH = (
+    "holds features and labels: ", InPython("for both, use read_xc without labels=; else "),
+    "leave out ", Column("labels"), ", or give the file of the features alone.",
+)  # fmt: skip
 
 
 class _TextFile:
     """A text of rows ``label,label,… index:value …``, or of ``index:value …`` alone."""
 
-    def __init__(self, path: Path, names: tuple[str, ...], base: int, header: HeaderOption) -> None:
-        self.names = names  # of the header's numbers: rows, features and labels, or two of them
-        self.base = base  # the first index
+    def __init__(
+        self, path: Path, names: tuple[str, ...] | None, base: int, header: HeaderOption
+    ) -> None:
+        """Take what the header's numbers mean, None if they say it, and the first index."""
+        self.base = base
         self.text = Text(path, XCError)
         if not re.compile(rb"\S").search(self.text.content, self.text.start):
             what = "the file is empty: it has neither a header nor a row."
             raise self.text.file_error(1, what)
+        if names is None:
+            names = _TOGETHER[:2] if len(_first_numbers(self.text)) == 2 else _TOGETHER
+        self.names = names
         self.header = _read_header(self.text, names, header)
 
     def scan(self, n_columns: int | None, n_labels: int | None = None) -> tuple[Any, Any]:
@@ -242,8 +280,8 @@ class _TextFile:
         with_labels = len(self.names) > 2
         n_columns = self._settled(1, n_columns)
         n_labels = self._settled(2, n_labels) if with_labels else None
-        most_columns = MOST_COLUMNS if n_columns is None else n_columns
-        most_labels = MOST_COLUMNS if n_labels is None else n_labels
+        most_columns = _MOST_COLUMNS if n_columns is None else n_columns
+        most_labels = _MOST_COLUMNS if n_labels is None else n_labels
         most_rows, most_entries, commas = tally_xc(text.content, header.rows_at)
         label_ends = np.zeros(most_rows + 1, dtype=np.int64)
         labels = np.empty(commas + most_rows if with_labels else 0, dtype=np.int32)
@@ -256,7 +294,7 @@ class _TextFile:
         )  # fmt: skip
         if found.fault != XCFault.FINE:
             what = self._fault(found.fault, found.fault_at, most_columns, most_labels)
-            raise text.error(found.fault_at, what)
+            raise text.error(found.fault_at, *what)
         rows = self._rows(found.rows, found.filled_rows)
         columns.resize(found.entries, refcheck=False)
         values.resize(found.entries, refcheck=False)
@@ -293,8 +331,8 @@ class _TextFile:
             return asked
         said, kind = self.header.sizes[place], self.names[place]
         states = f"the header says {said:,} {kind}"
-        if said > MOST_COLUMNS:
-            what = f"{states}: more than {MOST_COLUMNS:,} cannot be read."
+        if said > _MOST_COLUMNS:
+            what = f"{states}: more than {_MOST_COLUMNS:,} cannot be read."
             raise self.text.file_error(1, what)
         if asked is not None and asked < said:
             what = f"{states}, but n_{kind} is {asked:,}: pass as many or more."
@@ -328,7 +366,9 @@ class _TextFile:
         ]
         return places[nth - 1] if len(places) >= nth else start
 
-    def _fault(self, fault: XCFault, at: int, most_columns: int, most_labels: int) -> str:
+    def _fault(
+        self, fault: XCFault, at: int, most_columns: int, most_labels: int
+    ) -> tuple[object, ...]:
         """Word what the compiled pass stumbled over at a place in the text."""
         content, column = self.text.content, self.names[1][:-1]
         token = Token(self.text, at)
@@ -336,34 +376,38 @@ class _TextFile:
         starts_line = content[at - 1 : at] in (b"", b"\n")
         if fault == XCFault.BAD_LABEL and starts_line and b":" in label:
             fault = XCFault.BAD_INDEX  # a row without labels
+        what: tuple[object, ...]
         if fault == XCFault.BAD_LABEL:
-            what = _bad_label(token.raw, label)
+            what = (_bad_label(token.raw, label),)
         elif fault == XCFault.LARGE_LABEL:
-            what = f"label {shown(label)} {_over(most_labels, 0, 'labels')}"
+            what = f"label {shown(label)} ", *_over(most_labels, 0, "labels")
         elif fault == XCFault.LABEL_TWICE:
-            what = f"label {shown(label)} stands twice: leave one out."
+            what = (f"label {shown(label)} stands twice: leave one out.",)
         elif fault == XCFault.LARGE_INDEX:
-            what = f"{column} {token.name} {_over(most_columns, self.base, self.names[1])}"
+            what = f"{column} {token.name} ", *_over(most_columns, self.base, self.names[1])
         elif fault == XCFault.ZERO_INDEX:
-            what = f"{column} {token.name} is 0, but one_based=True says that they start at 1: "
-            what += "leave it out."
+            so = "says that they start at 1: leave it out."
+            given = Argument("one_based"), InPython("=True"), f" {so}"
+            what = f"{column} {token.name} is 0, but ", *given
         elif fault == XCFault.TWICE:
-            what = f"{column} {token.name} stands twice: leave one out."
+            what = (f"{column} {token.name} stands twice: leave one out.",)
         elif fault == XCFault.BAD_VALUE:
-            what = f"the value {token.value} of {column} {token.name} is not a finite number: "
-            what += "write one."
+            value = f"the value {token.value} of {column} {token.name}"
+            what = (f"{value} is not a finite number: write one.",)
         else:
-            what = f"{token.bad_index(column)}."
+            what = (f"{token.bad_index(column)}.",)
         first_line = content[: content.index(b"\n")]
         if self.header.sizes is None and at < len(first_line) and b":" not in first_line:
-            what += f" If this is the header, it should be {_expected(self.names)}."
+            what = *what, f" If this is the header, it should be {_expected(self.names)}."
         return what
 
 
-def _over(size: int, base: int, kind: str) -> str:
+def _over(size: int, base: int, kind: str) -> tuple[object, ...]:
     return (
         f"is over {size - 1 + base:,}, the last of {size:,} that start at {base}: number them "
-        f"anew, mend the header, or pass a larger n_{kind}."
+        "anew, or mend the header",
+        InPython(f", or pass a larger n_{kind}"),
+        ".",
     )
 
 
@@ -544,3 +588,154 @@ def _rows(matrix: Any, separator: str, *, with_values: bool) -> Iterator[str]:
 def _shortest(value: np.float32) -> str:
     """Shortest text that reads back as the same float32."""
     return str(value).removesuffix(".0")
+
+
+# Matrices in .npz files ---------------------------------------------------------------------------
+
+
+_NPZ_ARRAYS = ("format", "shape", "data", "indices", "indptr")
+
+
+def is_npz(path: Path) -> bool:
+    """Whether the name is that of a sparse matrix in numpy's format."""
+    return path.suffix.lower() == ".npz"
+
+
+def read_npz(path: Path, n_columns: int | None, kind: str) -> Any:
+    """Read a matrix whose columns are "features" or "labels", as a `csr_matrix` of float32."""
+    arrays = _Archive(path)
+    layout = arrays.text("format")
+    if layout != "csr":
+        what = f"is a matrix of format {layout!r}: save it with save_npz(path, matrix.tocsr())."
+        raise XCError(path, None, what)
+    rows, columns = arrays.shape()
+    if columns > _MOST_COLUMNS:
+        what = f"has {columns:,} {kind}: more than {_MOST_COLUMNS:,} cannot be read."
+        raise XCError(path, None, what)
+    data, indices, ends = (arrays.flat(name) for name in ("data", "indices", "indptr"))
+    _check_arrays(path, data, indices, ends, rows, columns)
+    used = int(ends[-1])  # scipy allows for more room than there are entries
+    entries = SparseRows(ends, indices[:used], _as_float32(path, data[:used]))
+    if repeated := entries.sort():
+        row, column = repeated
+        what = f"{kind[:-1]} {column}, counted from 0, stands twice in this row: {_AGAIN}"
+        raise XCError(path, None, what, row=row + 1)
+    if kind == "labels" and used and entries.values.min() < 0:
+        row = entries.row_of(int((entries.values < 0).argmax()))
+        what = "there is a negative relevance: they are more than 0, or left out."
+        raise XCError(path, None, what, row=row + 1)
+    if n_columns is not None and n_columns < columns:
+        what = f"has {columns:,} {kind}, but n_{kind} is {n_columns:,}: pass as many or more."
+        raise XCError(path, None, what)
+    return entries.matrix(columns if n_columns is None else n_columns)
+
+
+class _Archive:
+    """The arrays of an .npz file, by name, each checked before memory is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with path.open("rb") as file:
+            try:
+                with ZipFile(file) as archive:
+                    there = {name.removesuffix(".npy"): name for name in archive.namelist()}
+                    if missing := [name for name in _NPZ_ARRAYS if name not in there]:
+                        raise ValueError(f"it has no {', '.join(missing)}")
+                    sizes = [archive.getinfo(there[name]).file_size for name in _NPZ_ARRAYS]
+                    check_expansion(path, sum(sizes), XCError)
+                    self._arrays = {name: _array(archive.read(there[name])) for name in _NPZ_ARRAYS}
+            except XCError:
+                raise
+            except Exception as error:
+                # Of any kind: zipfile, zlib, tokenize and numpy's header each have their own.
+                what = f"is no sparse matrix that can be read ({_reason(error)})"
+                raise self._error(what) from error
+
+    def flat(self, name: str) -> AnyArray:
+        """A one-dimensional array."""
+        array = self._arrays[name]
+        if array.ndim != 1:
+            raise self._error(f"its {name} has shape {array.shape} and should be flat")
+        return array
+
+    def text(self, name: str) -> str:
+        """A word, stored as bytes or as a string."""
+        array = self._arrays[name]
+        word = array.item() if array.size == 1 and array.dtype.kind in "SU" else None
+        if isinstance(word, bytes):
+            word = word.decode(errors="backslashreplace")
+        if not isinstance(word, str):
+            raise self._error(f"its {name} is not a word")
+        return word
+
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        shape = self._arrays["shape"]
+        if shape.shape != (2,) or shape.dtype.kind not in "iu" or min(shape.tolist()) < 0:
+            raise self._error(f"its shape is {shape.tolist()} and should be [rows, columns]")
+        rows, columns = shape.tolist()
+        return rows, columns
+
+    def _error(self, what: str) -> XCError:
+        return XCError(self._path, None, f"{what}: {_AGAIN}")
+
+
+_AGAIN = "write it anew, with scipy.sparse.save_npz."
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": .")[:200]
+
+
+def _array(content: bytes) -> AnyArray:
+    """An array from the bytes of an .npy file; its size must be that of the bytes."""
+    file = BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        shape, by_columns, kind = np.lib.format.read_array_header_1_0(file)
+    elif version == (2, 0):
+        shape, by_columns, kind = np.lib.format.read_array_header_2_0(file)
+    else:
+        raise ValueError(f"the version {version} of its arrays is not known")
+    if kind.hasobject or kind.kind not in "biufSU":
+        raise ValueError(f"it has an array of {kind}, not of numbers")
+    held = len(content) - file.tell()
+    if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != held:
+        raise ValueError(f"an array should be {shape} of {kind}, but has {held:,} bytes")
+    if not held:
+        return np.empty(shape, dtype=kind)
+    array = np.frombuffer(content, dtype=kind, offset=file.tell()).copy()
+    return array.reshape(shape, order="F" if by_columns else "C")
+
+
+def _check_arrays(
+    path: Path, data: AnyArray, indices: AnyArray, ends: AnyArray, rows: int, columns: int
+) -> None:
+    """Compare the three arrays of a compressed matrix with each other and with its shape."""
+    wrong = None
+    if indices.dtype.kind not in "iu" or ends.dtype.kind not in "iu":
+        wrong = f"its indices are {indices.dtype} and {ends.dtype}, not integers"
+    elif data.dtype.kind not in "biuf" or data.dtype.itemsize > 8:
+        wrong = f"its values are {data.dtype}, not numbers"
+    elif len(data) != len(indices):
+        wrong = f"it has {len(data):,} values for {len(indices):,} indices"
+    elif len(ends) != rows + 1:
+        wrong = f"its indptr has {len(ends):,} numbers for {rows:,} rows"
+    elif ends[0] != 0 or (ends[1:] < ends[:-1]).any() or ends[-1] > len(data):
+        wrong = "its indptr does not ascend from 0 to the number of values"
+    elif len(indices) and int(indices.min()) < 0:
+        wrong = f"it has the index {indices.min()}, which is negative"
+    elif len(indices) and int(indices.max()) >= columns:
+        wrong = f"it has the index {indices.max()}, but {columns:,} columns"
+    if wrong is not None:
+        raise XCError(path, None, f"is no valid sparse matrix: {wrong}. {_AGAIN.capitalize()}")
+
+
+def _as_float32(path: Path, values: AnyArray) -> AnyArray:
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32, copy=False)
+    if len(narrow) and not (np.isfinite(narrow.min()) and np.isfinite(narrow.max())):
+        value = values[int((~np.isfinite(narrow)).argmax())]
+        what = f"has the value {value}: give finite numbers that a float32 can hold."
+        raise XCError(path, None, what)
+    return narrow

@@ -19,14 +19,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tierrank.report import numbers
+from tierrank.report import content
 from tierrank.report.content import (
     AggregationPage,
+    Axis,
     ConnectivityFacts,
     ConvergenceFacts,
     ItemRow,
+    axis_of,
+    decimals_of,
+    number,
+    percent,
+    share,
 )
-from tierrank.report.numbers import Axis, axis_of, decimals_of, number, percent, share
 from tierrank.storage import replace_file
 
 if TYPE_CHECKING:
@@ -118,7 +123,7 @@ def _environment() -> Environment:
     filters = (
         "number", "significant", "digits", "amount", "percent", "counted", "share", "duration",
     )  # fmt: skip
-    environment.filters.update({name: getattr(numbers, name) for name in filters})
+    environment.filters.update({name: getattr(content, name) for name in filters})
     environment.filters["whole"] = "{:,}".format
     environment.filters["exact"] = lambda value: "" if value is None else repr(float(value))
     return environment
@@ -281,7 +286,7 @@ def _columns(page: AggregationPage) -> list[_Column]:
         _Column(("standard", "error"), lambda row: row.standard_error,
                 lambda row: [number(row.standard_error, decimals)], "ascending"),
         _Column(("worth, %",), lambda row: row.worth,
-                lambda row: [numbers.significant(100 * row.worth)]),
+                lambda row: [content.significant(100 * row.worth)]),
         _Column(("tier",), lambda row: row.tier, lambda row: [number(row.tier, 0)], "ascending"),
         _Column(("expected", "rank"), lambda row: row.expected_rank,
                 lambda row: [number(row.expected_rank, 1)], "ascending"),

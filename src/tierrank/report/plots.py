@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tierrank.ranking.comparison import Standing, best_mean
-from tierrank.report.content import ItemRow
-from tierrank.report.numbers import axis_of
+from tierrank.report.content import ItemRow, axis_of
 from tierrank.storage import replace_file
 from tierrank.training import History
 

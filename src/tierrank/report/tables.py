@@ -14,8 +14,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from tierrank.ranking.comparison import Standing, best_mean
-from tierrank.report.content import AggregationPage, ItemRow
-from tierrank.report.numbers import decimals_of, percent
+from tierrank.report.content import AggregationPage, ItemRow, decimals_of, percent
 from tierrank.training import History
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from tierrank.errors import Argument, ArgumentError
+
 Accelerator = Literal["auto", "cpu", "cuda"]
 Precision = Literal["32-true", "bf16-mixed"]
 
@@ -90,7 +92,8 @@ def check_count(name: str, value: int, *, least: int = 1) -> None:
     except TypeError:
         fits = False
     if not fits:
-        raise ValueError(f"{name} is a whole number, {least} or more, not {value!r}")
+        what = f" is a whole number, {least} or more, not {value!r}"
+        raise ArgumentError(Argument(name), what)
 
 
 def check_size(name: str, value: float, *, zero: bool = False) -> None:
@@ -100,7 +103,8 @@ def check_size(name: str, value: float, *, zero: bool = False) -> None:
     except TypeError:
         fits = False
     if not fits:
-        raise ValueError(f"{name} is a number above 0{' or 0' if zero else ''}, not {value!r}")
+        what = f" is a number above 0{' or 0' if zero else ''}, not {value!r}"
+        raise ArgumentError(Argument(name), what)
 
 
 def seed_from(random_state: Any) -> int:

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from real_data import real
 from tierrank.data import DataFileError, TableError
 from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.item_pairs import read_paired_ranks
 from tierrank.data.rankings.long_tables import read_long_rankings, write_long_rankings
-from tierrank.data.rankings.paired_ranks import read_paired_ranks
 from tierrank.tiers import Tiers
 
 PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}

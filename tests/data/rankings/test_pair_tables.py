@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from real_data import real
 from tierrank.data import TableError
-from tierrank.data.rankings.pair_tables import read_games
+from tierrank.data.rankings.games import read_games
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tierrank.data.rankings.preferences import read_preferences
+from tierrank.data.rankings.item_pairs import read_preferences
 from tierrank.data.tables import TableError
 from tierrank.tiers import Tiers
 

@@ -1,16 +1,15 @@
 """Every PrefLib file that there is: read as a plain parser reads it, and written back as it was."""
 
 import json
-import os
 import tarfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from real_data import DATA, real
 from tierrank.data.rankings import read_preflib, write_preflib
 
-DATA = Path(os.environ.get("TIERRANK_DATA", Path(__file__).parents[4] / "shared" / "data"))
 SUFFIXES = {".soc", ".soi", ".toc", ".toi", ".cat"}
 SERIES = [
     "00002-debian", "00003-nasa", "00004-netflix", "00005-burlington", "00006-skate",
@@ -24,9 +23,7 @@ pytestmark = pytest.mark.data
 
 
 def _series(name):
-    path = DATA / "preflib" / f"{name}.tar.xz"
-    if not path.exists():
-        pytest.skip(f"there is no {path}: set TIERRANK_DATA to where the data sets are")
+    path = real("preflib", f"{name}.tar.xz")
     with tarfile.open(path) as tar:
         for member in tar:
             if Path(member.name).suffix in SUFFIXES:
@@ -80,9 +77,7 @@ def test_every_file_of_a_series_is_read_and_written_back_to_the_byte(tmp_path, n
 
 
 def test_the_skaters_of_another_package_are_read_and_written_back_to_the_byte(tmp_path):
-    path = DATA / "plackettluce-r" / "skaters.toc"
-    if not path.exists():
-        pytest.skip(f"there is no {path}: set TIERRANK_DATA to where the data sets are")
+    path = real("plackettluce-r", "skaters.toc")
     _check(tmp_path / "skaters.toc", path.read_bytes())
 
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,9 +21,6 @@ Data = Annotated[Path, argument(FEATURES_AND_LABELS, metavar="DATA")]
 Propensity = Annotated[float, option(
     "Add so many times log(1/p) to the score of a label of propensity p: with 1, rare labels rise "
     "as PSP counts them.", metavar="WEIGHT")]  # fmt: skip
-
-_OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-_LONGEST_HEADER = 100  # bytes
 
 
 @dataclass(frozen=True)
@@ -78,31 +70,18 @@ class Parts:
 def read_labelled(path: Path, how: LabelledRows) -> MultiLabelData:
     """Read rows and their labels."""
     from tierrank.data import read_xc
-    from tierrank.data.npz import is_npz
 
-    numbers = _header_numbers(path)
-    if how.labels is None and (is_npz(path) or numbers == 2):
-        raise ValueError(
-            f"{path}: holds features alone: give the file of their labels with --labels."
-        )
-    if how.labels is not None and numbers == 3:
-        raise ValueError(
-            f"{path}: holds features and labels, as its header has three numbers: leave "
-            f"out {how.labels}, or give the file of the features alone."
-        )
     return _chosen(read_xc(path, labels=how.labels, one_based=how.one_based), path, how)
 
 
 def read_rows(path: Path, how: Rows) -> Any:
     """Read features, as [rows, features] CSR; labels may be there and are passed over."""
-    from tierrank.data import MultiLabelData, read_xc, read_xc_features
-    from tierrank.data.npz import is_npz
-
-    if not is_npz(path) and _header_numbers(path) != 2:
-        return _chosen(read_xc(path, one_based=how.one_based), path, how).X
     from scipy.sparse import csr_matrix
 
-    X = read_xc_features(path, one_based=how.one_based)
+    from tierrank.data import MultiLabelData
+    from tierrank.data.xc import read_xc_rows
+
+    X = read_xc_rows(path, one_based=how.one_based)
     return _chosen(MultiLabelData(X, csr_matrix((X.shape[0], 1))), path, how).X
 
 
@@ -198,21 +177,3 @@ def _chosen(data: MultiLabelData, path: Path, how: Rows) -> MultiLabelData:
     if not len(data):
         raise ValueError(f"{path}: has no rows.")
     return data
-
-
-def _header_numbers(path: Path) -> int:
-    """How many whole numbers are the first line of a text; 0 if it is something else.
-
-    What is wrong with a file is for its reader to say.
-    """
-    from tierrank.data.npz import is_npz
-
-    if is_npz(path):
-        return 0
-    try:
-        with _OPEN.get(path.suffix.lower(), open)(path, "rb") as file:
-            line = file.readline(_LONGEST_HEADER).removeprefix(b"\xef\xbb\xbf")
-    except (OSError, EOFError, zlib.error, lzma.LZMAError):
-        return 0
-    words = line.split()
-    return len(words) if line.endswith(b"\n") and all(map(bytes.isdigit, words)) else 0

@@ -5,16 +5,14 @@ and tables of several kinds, in files or frames: `detection` finds out which.
 """
 
 from tierrank.data.rankings.container import Rankings
-from tierrank.data.rankings.games import Games
+from tierrank.data.rankings.games import Games, read_games
+from tierrank.data.rankings.item_pairs import read_paired_ranks, read_preferences
 from tierrank.data.rankings.jsonl import (
     JsonLinesError,
     read_jsonl_rankings,
     write_jsonl_rankings,
 )
 from tierrank.data.rankings.long_tables import read_long_rankings, write_long_rankings
-from tierrank.data.rankings.pair_tables import read_games
-from tierrank.data.rankings.paired_ranks import read_paired_ranks
-from tierrank.data.rankings.preferences import read_preferences
 from tierrank.data.rankings.preflib import PrefLib, PrefLibError
 from tierrank.data.rankings.preflib_text import read_preflib, write_preflib
 from tierrank.data.rankings.reading import read_rankings, write_rankings

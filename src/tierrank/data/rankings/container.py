@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
-from tierrank.data.text import shown
+from tierrank.data.files import shown
 from tierrank.errors import Argument
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview

@@ -1,18 +1,27 @@
-"""Games of two sides: who met, how it ended, and how often."""
+"""Games of two sides: who met, how it ended, and how often; and tables of them.
+
+A row of a table has two sides, and a winner, two scores, or counts.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from os import PathLike
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from tierrank._types import BoolArray, FloatArray, IntArray
+from tierrank.data.files import expands, shown
 from tierrank.data.rankings.container import Rankings, left_over, short
+from tierrank.data.rankings.usual_names import complete
+from tierrank.data.tables.columns import BadColumn
+from tierrank.data.tables.opening import Sides, Table, TableFormat, open_table
+from tierrank.errors import Argument, ArgumentError, Column
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing, read_catalogue
@@ -274,3 +283,346 @@ def _positive(weights: Any, rows: int) -> FloatArray:
             "games that were not played."
         )
     return found
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+WinnerAs = Literal["either", "name", "side"]
+
+TIE_WORDS = (
+    "tie", "tied", "draw", "drawn", "equal", "both", "bothbad", "both_bad", "tie (bothbad)",
+)  # fmt: skip
+SIDE_WORDS = (
+    ("first", "second"), ("a", "b"), ("left", "right"), ("model_a", "model_b"), ("home", "away"),
+)  # fmt: skip
+
+_UNKNOWN = 2
+
+
+@expands
+def read_games(
+    source: str | PathLike[str] | Any,
+    *,
+    first: str | None = None,
+    second: str | None = None,
+    winner: str | None = None,
+    loser: str | None = None,
+    first_score: str | None = None,
+    second_score: str | None = None,
+    wins: tuple[str, str] | None = None,
+    ties: str | None = None,
+    weight: str | None = None,
+    neutral: str | None = None,
+    winner_as: WinnerAs = "either",
+    tie_words: Sequence[str] = TIE_WORDS,
+    format: TableFormat | None = None,
+    separator: str | None = None,
+    max_expansion: float | None = None,
+) -> Games:
+    """Read games of two sides from a table: who met, and how it ended.
+
+    How it ended is said in one of three ways: a winner, two scores, or how often each side won.
+    Names of sides are integers if all are whole numbers, else strings; they come in order of first
+    appearance.
+
+    Parameters
+    ----------
+    source
+        a path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
+        frame of pandas or polars, or a pyarrow table
+    first, second
+        the columns of the two sides. Without them, the pair that is there of these: first and
+        second, a and b, left and right, model_a and model_b, home_team and away_team, home and
+        away; or else of two columns that are called alike, such as player1 and player2.
+    winner
+        the column that names the winner: by name, by side (first or second, a or b, left or right,
+        model_a or model_b, home or away, or what the two columns are called), or by a word for a
+        tie. Any other word is an error, and so is one that could mean both sides.
+    loser
+        with `winner`, the two columns that name who won and who lost: they are the sides
+    first_score, second_score
+        the columns of two scores: the higher wins, equal ones tie
+    wins, ties
+        the two columns that count how often the first and the second side won, and the one that
+        counts ties: such a row becomes up to three, with these counts as weights.
+        Without any of winner, scores and wins, the first of these that is there: winner; home_score
+        and away_score, first_score and second_score; wins_first, wins_second and, if there, ties;
+        or else what is called alike, such as score1 and score2.
+    weight
+        the column that says how often a row was seen
+    neutral
+        the column of true and false that says where the first side had no advantage of being it
+    winner_as
+        "name" or "side" if winners are only written so; "either" takes both
+    tie_words
+        words for a tie, in the column of winners; upper and lower case are the same
+    format, separator
+        as for `read_table`
+    max_expansion
+        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+
+    Raises
+    ------
+    TableError
+        a `ValueError` that names the file and the line (in Parquet the row), and says what to do;
+        for frames it is a `ValueError` with the row
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> votes = pl.DataFrame(
+    ...     {
+    ...         "model_a": ["gull", "wren", "wren"],
+    ...         "model_b": ["wren", "crow", "gull"],
+    ...         "winner": ["model_a", "tie (bothbad)", "wren"],
+    ...     }
+    ... )
+    >>> read_games(votes)
+    Games(3 games of 3 sides: the first won 2, the second won 0, 1 tied)
+    >>> matches = pl.DataFrame(
+    ...     {
+    ...         "home_team": ["Roma", "Ajax"],
+    ...         "away_team": ["Ajax", "Roma"],
+    ...         "home_score": [2, 1],
+    ...         "away_score": [0, 1],
+    ...     }
+    ... )
+    >>> read_games(matches).outcome
+    array([1, 0], dtype=int8)
+    """
+    if winner_as not in get_args(WinnerAs):
+        known = get_args(WinnerAs)
+        raise ArgumentError(Argument("winner_as"), f" is one of {known}, not {winner_as!r}.")
+    if isinstance(tie_words, str):
+        raise ArgumentError(
+            Argument("tie_words"), f" is a list of words, not one string: [{tie_words!r}]."
+        )
+    named = {
+        "first": first, "second": second, "winner": winner, "loser": loser,
+        "first_score": first_score, "second_score": second_score, "wins": wins, "ties": ties,
+        "weight": weight, "neutral": neutral,
+    }  # fmt: skip
+    with open_table(source, format, separator) as table:
+        columns = _choose(table, named)
+        table.load(*columns.all())
+        sides = table.sides(columns.first, columns.second)
+        table.check(
+            sides.first == sides.second,
+            columns.second,
+            "a side plays against itself: leave the row out, or name its sides.",
+        )
+        rows, weights = np.arange(table.rows), np.ones(table.rows)
+        if columns.weight is not None:
+            weights = table.weights(columns.weight)
+        if columns.wins is not None:
+            rows, outcome, weights = _counted(table, columns.wins, columns.ties)
+        elif columns.scores is not None:
+            outcome = _by_scores(table, columns.scores)
+        elif columns.winner is not None:
+            names = (table.names[columns.first], table.names[columns.second])
+            winners = _Winners(columns.winner, winner_as, tie_words, names)
+            outcome = _by_winner(table, sides, winners)
+        else:
+            outcome = np.full(table.rows, FIRST, dtype=np.int8)  # the winner's column is first
+        away = None if columns.neutral is None else _truth(table, columns.neutral)[rows]
+    return Games(sides.names, sides.first[rows], sides.second[rows], outcome, weights, away)
+
+
+# Which columns ------------------------------------------------------------------------------------
+
+
+class _PairColumns(NamedTuple):
+    """Positions of the columns; winner, scores or wins say how a game ended, or the first won."""
+
+    first: int
+    second: int
+    winner: int | None
+    scores: tuple[int, int] | None
+    wins: tuple[int, int] | None
+    ties: int | None
+    weight: int | None
+    neutral: int | None
+
+    def all(self) -> tuple[int, ...]:
+        """Every column that is read."""
+        single = (self.first, self.second, self.winner, self.ties, self.weight, self.neutral)
+        both = (*(self.scores or ()), *(self.wins or ()))
+        return tuple(i for i in (*single, *both) if i is not None)
+
+
+def _choose(table: Table, named: Mapping[str, Any]) -> _PairColumns:
+    """Find the columns, by the names that were given or by those that people use."""
+    given = {part for part, value in named.items() if value is not None}
+    if len(given & {"first", "second"}) == 1:
+        both = "pass both of ", Column("first"), " and ", Column("second")
+        table.refuse(*both, ", the columns of the two sides.")
+    if len(given & {"first_score", "second_score"}) == 1:
+        table.refuse("pass both of ", Column("first_score"), " and ", Column("second_score"), ".")
+    if len(given & {"winner", "first_score", "wins"}) > 1:
+        table.refuse("winner, scores and wins each say how a game ended: pass one of them.")
+    if "ties" in given and "wins" not in given:
+        table.refuse(Column("ties"), " counts ties beside wins: pass ", Column("wins"), " too.")
+    if "loser" in given:
+        if "winner" not in given or given & {"first", "second"}:
+            with_winner = Column("loser"), " goes with ", Column("winner")
+            table.refuse(*with_winner, ", and they are the sides: leave out the others.")
+        found = {"first": named["winner"], "second": named["loser"]}
+    else:
+        parts = {part: named[part] for part in named if part not in ("loser", "weight", "neutral")}
+        found = dict(complete(table, "games", parts))
+    found |= {"weight": named["weight"], "neutral": named["neutral"]}
+
+    def find(part: str) -> int | None:
+        name = found.get(part)
+        return None if name is None else table.find(name, part)
+
+    wins = found.get("wins")
+    if wins is not None and (isinstance(wins, str) or len(wins) != 2):
+        table.refuse(f"wins names two columns, those of the first and second, not {wins!r}.")
+    columns = _PairColumns(
+        first=table.find(str(found["first"]), "first"),
+        second=table.find(str(found["second"]), "second"),
+        winner=find("winner"),
+        scores=_both(find("first_score"), find("second_score")),
+        wins=None if wins is None else (table.find(wins[0], "wins"), table.find(wins[1], "wins")),
+        ties=find("ties"),
+        weight=find("weight"),
+        neutral=find("neutral"),
+    )
+    if columns.wins is not None and columns.weight is not None:
+        table.refuse("weight and wins both say how often: pass one of them.")
+    table.refuse_twice(columns.all())
+    return columns
+
+
+def _both(one: int | None, two: int | None) -> tuple[int, int] | None:
+    return None if one is None or two is None else (one, two)
+
+
+# How a game ended ---------------------------------------------------------------------------------
+
+
+def _truth(table: Table, position: int) -> BoolArray:
+    values, what = table.floats_or_fault(position), "write true or false (or 1 or 0)"
+    if isinstance(values, BadColumn):
+        table.refuse(f"{what}: the neutral column {values.why}", row=values.row, at=position)
+    table.check(~np.isin(values, (0, 1)), position, f"{what} for neutral ground.")
+    return np.asarray(values == 1)
+
+
+def _by_scores(table: Table, positions: tuple[int, int]) -> OutcomeArray:
+    """[rows] the higher score wins."""
+    one, two = table.in_order(positions, "score")
+    for scores, position in ((one, positions[0]), (two, positions[1])):
+        table.check(
+            ~np.isfinite(scores),
+            position,
+            "the score is missing or infinite: leave out games that were not played.",
+        )
+    return np.sign(one - two).astype(np.int8)
+
+
+def _counted(
+    table: Table, wins: tuple[int, int], ties: int | None
+) -> tuple[IntArray, OutcomeArray, FloatArray]:
+    """From counts a row to a row an outcome that was seen: its row, the outcome, how often."""
+    ends = {FIRST: wins[0], SECOND: wins[1]} | ({} if ties is None else {TIE: ties})
+    counts = np.empty((table.rows, len(ends)))
+    for column, position in zip(counts.T, ends.values(), strict=True):
+        column[:] = table.floats(position, "count")
+        table.check(
+            ~(np.isfinite(column) & (column >= 0)),
+            position,
+            "the count is missing, negative or infinite: give how often it ended so, or 0.",
+        )
+    rows, places = np.nonzero(counts)
+    if not len(rows):
+        table.refuse("all counts are 0: there is no game.")
+    return rows, np.array(list(ends), dtype=np.int8)[places], counts[rows, places]
+
+
+class _Winners(NamedTuple):
+    """The column of winners, and how they are written."""
+
+    position: int
+    written_as: WinnerAs
+    tie_words: Sequence[str]
+    column_names: tuple[str, str]  # of the two sides, which are words for them too
+
+
+def _by_winner(table: Table, sides: Sides, how: _Winners) -> OutcomeArray:
+    """[rows] who won; a word that is unknown, or that means two things, is refused."""
+    winner = table.keys(how.position, "winner", missing=())  # None may be a word for a tie
+    known = _vocabulary(how)
+    number = {str(name): i for i, name in enumerate(sides.names)}
+    words = [str(word) for word in winner.keys.tolist()]
+    named = np.array([number.get(word, -1) for word in words], dtype=np.int64)[winner.codes]
+    said = np.array([known.get(_plain(word), _UNKNOWN) for word in words], dtype=np.int8)
+    by_word = said[winner.codes]
+    by_name = np.full(table.rows, _UNKNOWN, dtype=np.int8)
+    if how.written_as != "side":
+        by_name[named == sides.first] = FIRST
+        by_name[named == sides.second] = SECOND
+        # A word that is also a name, be it of a side that did not play here: which is meant?
+        names = {_plain(name) for name in number}
+        like_a_name = np.array([_plain(word) in names for word in words])[winner.codes]
+        two_things = (by_word != _UNKNOWN) & like_a_name & (by_word != by_name)
+        if two_things.any():
+            row = int(two_things.argmax())
+            table.refuse(*_ambiguous(words[winner.codes[row]]), row=row, at=how.position)
+    found: OutcomeArray = np.where(by_name == _UNKNOWN, by_word, by_name)
+    unknown = found == _UNKNOWN
+    if unknown.any():
+        row = int(unknown.argmax())
+        two = tuple(str(sides.names[side[row]]) for side in (sides.first, sides.second))
+        what = _strange(words[winner.codes[row]], two, how.written_as, known)
+        table.refuse(*what, row=row, at=how.position)
+    return found
+
+
+def _vocabulary(how: _Winners) -> dict[str, int]:
+    """What each word means; one that would mean two things, as with columns b and a, is none."""
+    meanings: dict[str, set[int]] = {}
+    pairs = [] if how.written_as == "name" else [*SIDE_WORDS, how.column_names]
+    words = [(word, TIE) for word in how.tie_words]
+    words += [said for one, two in pairs for said in ((one, FIRST), (two, SECOND))]
+    for word, outcome in words:
+        meanings.setdefault(_plain(word), set()).add(outcome)
+    return {word: meant.pop() for word, meant in meanings.items() if len(meant) == 1}
+
+
+def _plain(word: str) -> str:
+    return word.strip().lower()
+
+
+def _ambiguous(word: str) -> tuple[object, ...]:
+    return (
+        f"the winner {shown(word)} is the name of a side, and also a word for a side or for a tie: "
+        "rename the side, or pass ",
+        Argument("winner_as", "name"),
+        " or ",
+        Argument("winner_as", "side"),
+        ", or other ",
+        Argument("tie_words"),
+        ".",
+    )
+
+
+def _strange(
+    word: str, names: tuple[str, ...], written_as: WinnerAs, known: dict[str, int]
+) -> tuple[object, ...]:
+    ways = []
+    if written_as != "side":
+        ways.append(f"the name of a side ({shown(names[0])}, {shown(names[1])})")
+    ways += [
+        f"a word for {what} ({', '.join(w for w, meant in known.items() if meant == outcome)})"
+        for what, outcome in (("the first", FIRST), ("the second", SECOND), ("a tie", TIE))
+        if outcome in known.values()
+    ]
+    return (
+        f"the winner is {shown(word)}, which is not {', nor '.join(ways)}: mend it, or name your "
+        "words for a tie with ",
+        Argument("tie_words"),
+        ".",
+    )

@@ -15,9 +15,8 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
-from tierrank.data.files import DataFileError, expands, read_bytes, writing
+from tierrank.data.files import MARK, DataFileError, expands, read_bytes, writing
 from tierrank.data.rankings.container import Rankings
-from tierrank.data.text import MARK
 from tierrank.tiers import Tiers
 from tierrank.tiers.catalogue import catalogue_of
 

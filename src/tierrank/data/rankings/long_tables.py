@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, get_args
 import numpy as np
 
 from tierrank._types import BoolArray, FloatArray, IntArray, ObjectArray
-from tierrank.data.files import expands
+from tierrank.data.files import expands, shown
 from tierrank.data.rankings.container import Entries, Rankings
 from tierrank.data.rankings.usual_names import complete
 from tierrank.data.tables.columns import MISSING, BadColumn, exact_number, order_of
@@ -25,7 +25,6 @@ from tierrank.data.tables.opening import (
     table_suffix,
 )
 from tierrank.data.tables.ranking_tables import is_utf8, write_arrow
-from tierrank.data.text import shown
 from tierrank.errors import Argument, ArgumentError, Column
 from tierrank.tiers.arrays import preview
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue

@@ -16,9 +16,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from tierrank._types import FloatArray, IntArray
-from tierrank.data.files import DataFileError
+from tierrank.data.files import DataFileError, Text
 from tierrank.data.rankings.container import Rankings
-from tierrank.data.text import Text
 from tierrank.tiers import Tiers
 from tierrank.tiers.selection import equal_lists, with_rest_written
 

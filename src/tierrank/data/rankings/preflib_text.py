@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from tierrank._types import BoolArray, IntArray, ObjectArray
-from tierrank.data.files import expands, without_compression, writing
+from tierrank.data.files import Text, expands, without_compression, writing
 from tierrank.data.rankings.preflib import (
     ALTERNATIVE,
     CATEGORY,
@@ -45,7 +45,6 @@ from tierrank.data.rankings.preflib import (
     stated_type,
     type_fault,
 )
-from tierrank.data.text import Text
 from tierrank.tiers import Tiers
 
 ByteArray = npt.NDArray[np.uint8]

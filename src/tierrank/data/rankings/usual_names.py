@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tierrank.data.files import shown
 from tierrank.data.tables.opening import Table
-from tierrank.data.text import shown
 from tierrank.errors import ArgumentError, Column
 from tierrank.names import TableKind as Kind
 

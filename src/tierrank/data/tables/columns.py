@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
-from tierrank.data.files import DataFileError
-from tierrank.data.text import shown
+from tierrank.data.files import DataFileError, shown
 from tierrank.tiers.catalogue import is_missing
 
 MISSING = ("", "NA", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "None", "<NA>")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tierrank._types import FloatArray
-from tierrank.data.files import check_expansion
+from tierrank.data.files import check_expansion, shown
 from tierrank.data.tables.columns import (
     EXACT_INTEGERS,
     BadColumn,
@@ -24,7 +24,6 @@ from tierrank.data.tables.columns import (
     TableError,
     bad_type,
 )
-from tierrank.data.text import shown
 from tierrank.errors import ArgumentError
 
 _LARGEST_ARRAY = 2**31 - 1  # bytes of text that one array of strings can hold

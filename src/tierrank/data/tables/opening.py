@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, get_args
 import numpy as np
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
-from tierrank.data.files import without_compression
+from tierrank.data.files import shown, without_compression
 from tierrank.data.tables.columns import (
     MISSING,
     BadColumn,
@@ -34,7 +34,6 @@ from tierrank.data.tables.columns import (
 )
 from tierrank.data.tables.csv import CsvColumns, read_text
 from tierrank.data.tables.frames import frame_columns, open_parquet, parquet_columns
-from tierrank.data.text import shown
 from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers.catalogue import catalogue_of
 from tierrank.tiers.labels import group_rows

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tierrank._types import FloatArray
-from tierrank.data.files import expands, writing
+from tierrank.data.files import expands, shown, writing
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables.columns import MISSING, BadColumn
 from tierrank.data.tables.opening import (
@@ -24,8 +24,7 @@ from tierrank.data.tables.opening import (
     open_table,
     table_suffix,
 )
-from tierrank.data.text import shown
-from tierrank.errors import Argument
+from tierrank.errors import Argument, ArgumentError
 
 _CELLS_AT_ONCE = 2**22
 _ROW_NUMBERS = re.compile(r"\s*|__index_level_\d+__")  # pandas' names for its index
@@ -131,16 +130,19 @@ def _choose(table: Table, wanted: Wanted) -> _Choice:
     """Find the wanted columns among those that there are."""
     for option, given in (("features", wanted.features), ("drop", wanted.drop)):
         if isinstance(given, str):
-            raise ValueError(f"{option} is a list of column names, not one string: [{given!r}].")
+            what = f" is a list of column names, not one string: [{given!r}]."
+            raise ArgumentError(Argument(option), what)
     names = table.names
     if wanted.label == wanted.query:
-        table.refuse(f"label and query are both {shown(wanted.query)}: they are two columns.")
+        both = f" are both {shown(wanted.query)}: they are two columns."
+        table.refuse(Argument("label"), " and ", Argument("query"), both)
     label = None if wanted.label is None else table.find(wanted.label, "label")
     query = table.find(wanted.query, "query")
     own = {query} if label is None else {label, query}
     dropped = {table.find(name, "drop") for name in wanted.drop}
     if dropped & own:
-        table.refuse("drop names the label or the query column: leave it out of drop.")
+        names_own = " names the label or the query column: leave it out of "
+        table.refuse(Argument("drop"), names_own, Argument("drop"), ".")
     taken = own | dropped
     if wanted.features is None:
         features = [i for i in range(len(names)) if i not in taken]
@@ -149,8 +151,10 @@ def _choose(table: Table, wanted: Wanted) -> _Choice:
         for i in features:
             if i in taken:
                 table.refuse(
-                    f"features names {shown(names[i])}, which is the label, the query, in drop or "
-                    "named twice: leave it out."
+                    Argument("features"),
+                    f" names {shown(names[i])}, which is the label, the query, in ",
+                    Argument("drop"),
+                    " or named twice: leave it out.",
                 )
             taken.add(i)
     for i in features:
