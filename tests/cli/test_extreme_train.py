@@ -263,7 +263,7 @@ def test_memory_in_use_grows_with_what_is_held():
         (["train.txt", "--set", "max_epochs=8"], "--set max_epochs: use --epochs"),
         (["train.txt", "--set", "member=8"], "Did you mean members?"),
         (["train.txt", "--set", "members=many"], "members is a whole number, 1 or more"),
-        (["train.txt", "--learning-rate", "-1"], "learning_rate is a number above 0"),
+        (["train.txt", "--learning-rate", "-1"], "--learning-rate is a number above 0"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused(train, files, monkeypatch, arguments, message):
