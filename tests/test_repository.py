@@ -146,14 +146,14 @@ def test_the_names_that_commands_know_are_those_of_the_registries():
     from tierrank.data.rankings.reading import FileFormat
     from tierrank.data.rankings.usual_names import KINDS
     from tierrank.extreme.samplers import Name
-    from tierrank.metrics.labels import MEASURES as LABEL_MEASURES
     from tierrank.ranking.features import TRANSFORMERS
 
-    assert tuple(metrics.MEASURES) == names.METRICS
+    assert tuple(metrics.MEASURES) == tuple(names.METRICS)
     whole = [name for name, measure in metrics.MEASURES.items()
              if "k" not in inspect.signature(measure).parameters]  # fmt: skip
     assert tuple(whole) == names.WHOLE_LIST
-    assert tuple(LABEL_MEASURES) == names.LABEL_METRICS
+    for name in names.LABEL_METRICS:
+        assert metrics.labels.from_name(f"{name}@5").name == f"{name}@5"
     assert tuple(TRANSFORMERS) == names.FEATURES
     assert tuple(PRIORS) == names.PRIORS
     assert tuple(KINDS) == names.TABLE_KINDS

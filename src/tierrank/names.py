@@ -1,7 +1,7 @@
 """The words that people choose by: metrics, feature steps, priors, models of games and others.
 
 What they stand for needs torch, which takes seconds to load. So the names are here, without it, for
-commands to answer a mistyped one at once; the registries take them from here, and a test compares.
+commands to answer a mistyped one at once; the registries take them from here, or a test compares.
 (Those of objectives stand with all else that is known of them: `tierrank.losses.record`.)
 """
 
@@ -14,10 +14,19 @@ from typing import Any, Literal, get_args
 
 from tierrank.errors import Argument, ArgumentError
 
-METRICS = (
-    "ndcg", "dcg", "err", "map", "mrr", "precision", "recall", "sharp-ndcg",
-    "pairwise-disagreement", "tau-b",
-)  # fmt: skip
+METRICS = {
+    "ndcg": "measures.ndcg",
+    "dcg": "measures.dcg",
+    "err": "measures.err",
+    "map": "measures.average_precision",
+    "mrr": "measures.reciprocal_rank",
+    "precision": "measures.precision",
+    "recall": "measures.recall",
+    "sharp-ndcg": "measures.sharp_ndcg",
+    "pairwise-disagreement": "pairs.pairwise_disagreement",
+    "tau-b": "pairs.kendall_tau_b",
+}
+"""The metrics of scored rows, and where in `tierrank.metrics` their functions are."""
 WHOLE_LIST = ("sharp-ndcg", "pairwise-disagreement", "tau-b")
 """Metrics that cannot be cut off at a rank."""
 _ALSO_METRICS = {
@@ -31,7 +40,13 @@ _ALSO_METRICS = {
     "kendalltaub": "tau-b",
 }
 
-LABEL_METRICS = ("P", "nDCG", "PSP", "PSnDCG")
+LABEL_METRICS = {
+    "P": "labels.precision",
+    "nDCG": "labels.ndcg",
+    "PSP": "labels.ps_precision",
+    "PSnDCG": "labels.ps_ndcg",
+}
+"""The same of predicted labels."""
 _ALSO_LABEL_METRICS = {"precision": "P", "psprecision": "PSP"}
 
 FEATURES = ("impute", "standardize", "query-scale", "second-order")

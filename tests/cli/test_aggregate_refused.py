@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from tierrank.cli.messages import spelled
+from tierrank.cli.options import spelled
 from tierrank.data import files
 from tierrank.errors import Argument, ArgumentError, InPython
 

@@ -3,13 +3,8 @@
 import pytest
 
 from tierrank.cli import estimators
-from tierrank.cli.estimators import (
-    make_ranker,
-    parse_named,
-    parse_settings,
-    parse_value,
-    settings_by_kind,
-)
+from tierrank.cli.estimators import make_ranker, settings_by_kind
+from tierrank.cli.options import parse_named, parse_settings, parse_value
 from tierrank.ranking.features.scaling import Standardize
 from tierrank.ranking.features.second_order import SecondOrder
 

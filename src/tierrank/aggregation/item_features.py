@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tierrank._types import FloatArray
-from tierrank.data.tables.columns import BadColumn
-from tierrank.data.tables.frames import frame_columns
+from tierrank.data.tables.columns import BadColumn, frame_columns
 from tierrank.tiers.arrays import preview, to_numpy
 
 SHOWN = 5  # names in an error

@@ -1,9 +1,9 @@
 """The command line: parse, call, print.
 
 `app` is the command, and each module named like a command holds it; `extreme` holds those for huge
-label sets. What they share: `options`; `estimators` makes rankers from what is typed, `inputs`
-reads rows for them and `rankings` lists and games, `training` is the way of a training, `progress`
-shows how work goes on, `messages` says what went wrong.
+label sets. What they share: `options`, which also says what went wrong; `estimators` makes rankers
+from what is typed, `inputs` reads rows for them and `rankings` lists and games, `training` is the
+way of a training, `progress` shows how work goes on.
 """
 
 from tierrank.__main__ import main

@@ -13,9 +13,21 @@ import typer
 from tierrank import names
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.estimators import parse_named
-from tierrank.cli.messages import explained, note, said, spell, stdout, waiting
-from tierrank.cli.options import MODEL, STDOUT, argument, named, option, write
+from tierrank.cli.options import (
+    MODEL,
+    STDOUT,
+    argument,
+    explained,
+    named,
+    note,
+    option,
+    parse_named,
+    said,
+    spell,
+    stdout,
+    waiting,
+    write,
+)
 from tierrank.cli.rankings import Source, read_features
 from tierrank.errors import ArgumentError
 from tierrank.names import GAME_MODELS as GAMES

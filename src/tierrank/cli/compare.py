@@ -9,8 +9,7 @@ import typer
 
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.messages import INTERRUPTED, explained, stderr, stdout
-from tierrank.cli.options import argument, option
+from tierrank.cli.options import INTERRUPTED, argument, explained, option, stderr, stdout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

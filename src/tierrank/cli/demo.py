@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tierrank.cli.app import app
-from tierrank.cli.messages import explained, stderr, waiting
-from tierrank.cli.options import Seed, argument, check_file, option, write
+from tierrank.cli.options import (
+    Seed,
+    argument,
+    check_file,
+    explained,
+    option,
+    stderr,
+    waiting,
+    write,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor

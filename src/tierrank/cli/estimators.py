@@ -1,82 +1,46 @@
-"""Rankers from what is typed: kinds, objectives, feature steps and settings by name.
-
-Of rows (`make_ranker`) and of labels (`make_label_ranker`).
-"""
+"""Rankers from what is typed: kinds, objectives, feature steps and settings by name."""
 
 from __future__ import annotations
 
 import difflib
-import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from tierrank import names
-from tierrank.cli.messages import note
+from tierrank.cli.options import note, parse_named, parse_settings
+from tierrank.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
-    from tierrank.extreme.ranker import ExtremeRanker
     from tierrank.ranking.base import Ranker
 
 KINDS = {"linear": "LinearRanker", "neural": "NeuralRanker", "boosted": "BoostedRanker"}
 
-# Constructor arguments that have an option of their own, or no meaning here.
-_ELSEWHERE = {
-    "objective": "use --objective",
-    "objective_params": "use --objective-param, or --objective NAME:PARAM=VALUE",
-    "features": "use --features",
-    "metric": "use --metric",
-    "random_state": "use --seed",
-    "threads": "use --threads",
-    "query_column": "the query column is --query",
-}
-# The same of `ExtremeRanker`.
-_LABEL_OPTIONS = {
+# Constructor arguments that have an option of their own; the others are given by --set.
+OPTIONS = {
     "objective": "--objective",
-    "hidden": "--hidden",
-    "learning_rate": "--learning-rate",
-    "batch_rows": "--batch",
-    "max_epochs": "--epochs",
-    "patience": "--patience",
-    "validation": "--valid-fraction",
-    "negatives": "--negatives",
-    "sampler": "--sampler",
+    "objective_params": "--objective-param, or --objective NAME:PARAM=VALUE",
+    "features": "--features",
     "metric": "--metric",
     "random_state": "--seed",
+    "threads": "--threads",
+    "query_column": "--query",
 }
 
-_PYTHON_WORDS = {"None": None, "True": True, "False": False}
 
-
-def parse_value(text: str) -> Any:
-    """A value as JSON has it (or Python: None, True, False); anything else is a string."""
+@contextmanager
+def as_options(options: Mapping[str, str] = OPTIONS) -> Iterator[None]:
+    """Let complaints about constructor arguments speak of the options that they are here."""
     try:
-        return json.loads(text)
-    except ValueError:
-        return _PYTHON_WORDS.get(text, text)
+        yield
+    except ArgumentError as error:
 
+        def spell(argument: Argument) -> str:
+            value = "" if argument.value is None else f"={argument.value}"
+            return options.get(argument.name, f"--set {argument.name}{value}")
 
-def parse_settings(pairs: Iterable[str], option: str) -> dict[str, Any]:
-    """The values of NAME=VALUE pairs by name."""
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals or not name:
-            raise ValueError(f"{option} {pair}: write it as NAME=VALUE, as in {option} k=5.")
-        if name in settings:
-            raise ValueError(f"{option} gives {name} twice: leave one of them.")
-        settings[name] = parse_value(value.strip())
-    return settings
-
-
-def parse_named(text: str, option: str) -> tuple[str, dict[str, Any]]:
-    """A name with settings of its own: `pl-topk:k=5`, `second-order:threshold=0.1`."""
-    name, _, rest = text.partition(":")
-    # A comma may also stand inside a JSON list: only one before NAME= starts the next pair.
-    pairs = re.split(r",(?=\s*[\w-]+=)", rest) if rest else []
-    return name.strip(), parse_settings(pairs, f"{option} {name}:")
+        raise ValueError(error.spelled(spell)) from None
 
 
 def check_kinds(kinds: Iterable[str]) -> None:
@@ -151,7 +115,7 @@ def make_ranker(
     """
     ranker_type = ranker_class(kind)
     known = ranker_type().get_params(deep=False)
-    params = _checked_settings(settings or {}, known, kind)
+    params = checked_settings(settings or {}, known, kind)
     params["objective"], own = _parse_objective(objective)
     if own or objective_params:
         params["objective_params"] = {**own, **(objective_params or {})}
@@ -168,24 +132,24 @@ def make_ranker(
     return ranker
 
 
-def _checked_settings(
+def checked_settings(
     settings: Mapping[str, Any],
     known: Mapping[str, Any],
     kind: str,
-    elsewhere: Mapping[str, str] = _ELSEWHERE,
+    options: Mapping[str, str] = OPTIONS,
 ) -> dict[str, Any]:
     """Settings whose names the ranker knows and that have no option of their own."""
     from tierrank.ranking.base import THEIR_WORDS
 
     for name in settings:
         ours = THEIR_WORDS.get(name, name)
-        if ours in elsewhere:
-            raise ValueError(f"--set {name}: {elsewhere[ours]}.")
+        if ours in options:
+            raise ValueError(f"--set {name}: use {options[ours]}.")
         if ours != name and ours in known:
             value = f'{{"{name}": …}}' if ours == "library_params" else "…"
             raise ValueError(f"--set {name}: a {kind} ranker has it as --set {ours}={value}.")
         if name not in known:
-            free = [each for each in known if each not in elsewhere]
+            free = [each for each in known if each not in options]
             close = difflib.get_close_matches(name, free, n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
             raise ValueError(
@@ -261,74 +225,3 @@ def _use_xgboost(params: dict[str, Any]) -> None:
         )
     note("lightgbm is not installed, so the trees are xgboost's.")
     params["library"] = "xgboost"
-
-
-def check_label_names(objective: str, metric: str | None, sampler: str | None) -> None:
-    """Refuse names that there are not, before torch is loaded: that takes seconds."""
-    if sampler is not None:
-        names.check_sampler(sampler)
-    _fused_objective(objective)
-    if metric is not None:
-        names.label_metric_name(metric)
-
-
-def make_label_ranker(settings: Iterable[str], *, with_valid: bool, **typed: Any) -> ExtremeRanker:
-    """An unfitted ranker; whatever is wrong with the settings is found here, before data is read.
-
-    Parameters
-    ----------
-    settings
-        NAME=VALUE of arguments that have no option
-    with_valid
-        whether there is a file of validation data
-    typed
-        arguments that have one; those that are None stay at their default
-    """
-    from tierrank.extreme.ranker import ExtremeRanker
-
-    params = {name: value for name, value in typed.items() if value is not None}
-    elsewhere = _ELSEWHERE | {name: f"use {option}" for name, option in _LABEL_OPTIONS.items()}
-    known = ExtremeRanker().get_params(deep=False)
-    params |= _checked_settings(parse_settings(settings, "--set"), known, "label", elsewhere)
-    params["objective"] = _fused_objective(params.get("objective", known["objective"]))
-    if isinstance(params.get("sampler"), str) and params.get("negatives") is None:
-        raise ValueError("--sampler says how to draw labels: say how many, with --negatives.")
-    ranker = ExtremeRanker(**params)
-    _check_rates(ranker, with_valid)
-    return ranker
-
-
-def rates(ranker: ExtremeRanker) -> list[float]:
-    """The learning rates to choose from."""
-    rate = ranker.learning_rate
-    return list(rate) if isinstance(rate, (list, tuple)) else [float(rate)]  # type: ignore[arg-type]
-
-
-def _fused_objective(name: str) -> str:
-    from tierrank.losses.record import find_fused, fused_objectives
-
-    try:
-        return find_fused(name).name
-    except ValueError:
-        *others, last = fused_objectives()
-        raise ValueError(
-            f"--objective {name}: use {', '.join(others)} or {last}, which can do with "
-            "some labels' scores at a time."
-        ) from None
-
-
-def _check_rates(ranker: ExtremeRanker, with_valid: bool) -> None:
-    from tierrank.data import MultiLabelData
-    from tierrank.extreme.runs import checked_rates
-
-    if not with_valid and ranker.validation == 0 and (len(rates(ranker)) > 1 or ranker.refit):
-        raise ValueError(
-            "without validation data there is no telling which learning rate is best, nor how many "
-            "epochs to refit with: give one, as with --learning-rate 0.001, and no refit, or leave "
-            "out --valid-fraction 0."
-        )
-    some = MultiLabelData([[1.0]], [[1, 0]])
-    try:
-        checked_rates(ranker, some, some if with_valid else None)
-    except TypeError as error:  # a word where a number should be
-        raise ValueError(f"--set: a value is of the wrong kind ({error}).") from None

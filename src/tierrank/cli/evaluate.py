@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.messages import explained, stdout
-from tierrank.cli.options import argument, option
+from tierrank.cli.options import argument, explained, option, stdout
 from tierrank.names import metric_name
 
 if TYPE_CHECKING:

@@ -13,13 +13,15 @@ import tierrank
 from tierrank._types import AnyArray, FloatArray
 from tierrank.cli.options import Reading
 from tierrank.data import RankingData, read, read_folds
+from tierrank.data.files import is_table
 from tierrank.data.letor import check_fewer, read_letor_files
-from tierrank.data.tables.opening import absent, is_table
+from tierrank.data.tables.opening import absent
 from tierrank.errors import ArgumentError
+from tierrank.metrics.lists import Lists, read_lists
 from tierrank.tiers.labels import group_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from tierrank.data.reading import Fold
     from tierrank.metrics import Metric
@@ -91,14 +93,14 @@ def read_train_and_valid(train: Path, valid: Path | None, how: Reading) -> Parts
     return Parts(_not_empty(both[0], train), _not_empty(both[1], valid))
 
 
-def check_labels(metric: Metric, parts: Mapping[str, RankingData | None]) -> None:
-    """Refuse labels that a metric cannot measure, such as negative ones, before any work."""
-    for name, part in parts.items():
-        if part is not None:
-            try:
-                metric(np.zeros(len(part)), part.y, qid=part.qid)
-            except ValueError as error:
-                raise ValueError(f"{metric.name} cannot measure {name}: {error}") from None
+def lists_of(part: RankingData, name: str, metric: Metric) -> Lists:
+    """The rows by list; refuses labels that a metric cannot measure, such as negative ones."""
+    try:
+        lists = read_lists(np.zeros(len(part)), part.y, part.qid, None)
+        metric(lists, None)
+    except ValueError as error:
+        raise ValueError(f"{metric.name} cannot measure {name}: {error}") from None
+    return lists
 
 
 def folds_of(folder: Path, how: Reading, features: tuple[str, ...] | None = None) -> list[Fold]:

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from tierrank.cli.app import app
-from tierrank.cli.messages import explained
-from tierrank.cli.options import argument
+from tierrank.cli.options import argument, explained
 
 
 @app.command()

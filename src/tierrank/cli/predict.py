@@ -10,8 +10,7 @@ import typer
 
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.messages import explained, stderr, stdout
-from tierrank.cli.options import argument, option
+from tierrank.cli.options import argument, explained, option, stderr, stdout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from tierrank.cli.messages import stderr
+from tierrank.cli.options import stderr
 from tierrank.training import Progress
 
 SECONDS_BETWEEN_LINES = 5.0

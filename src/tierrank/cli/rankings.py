@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tierrank.cli.messages import spelled
-from tierrank.cli.options import DATA, STDIN, Separator, on_disk, option
+from tierrank.cli.options import DATA, STDIN, Separator, on_disk, option, spelled
 from tierrank.errors import ArgumentError
 from tierrank.names import check_ranking_format, check_table_kind
 
@@ -225,13 +224,21 @@ def read_features(
     """
     import numpy as np
 
-    from tierrank.data import DataFileError, read_table
+    from tierrank.data import DataFileError
+    from tierrank.data.tables.opening import open_table
+    from tierrank.data.tables.ranking_tables import refuse_row_numbers
 
-    table = read_table(path, label=None, query="item")
-    features = table.feature_names
-    if not features:
-        raise DataFileError(path, None, "has no column beside item: give features of the items.")
-    words = [str(key) for key in table.qid.tolist()]
+    with open_table(path) as table:
+        at_item = table.find("item", "features")
+        at_features = [at for at in range(len(table.names)) if at != at_item]
+        if not at_features:
+            table.refuse("has no column beside item: give features of the items.")
+        refuse_row_numbers(table, at_features, "take it out.")
+        table.load(at_item, numbers=at_features)
+        X = np.column_stack([table.floats(at, "feature") for at in at_features])
+        keys = table.keys(at_item, "item")
+    features = [table.names[at] for at in at_features]
+    words = [str(key) for key in keys.keys[keys.codes].tolist()]
     row_of = {word: row for row, word in enumerate(words)}
     if len(row_of) < len(words):
         word = next(word for row, word in enumerate(words) if row_of[word] != row)
@@ -245,7 +252,6 @@ def read_features(
             path, None,
             f"has no features of {_few(absent)}: give them, or leave the items out with --exclude.",
         )  # fmt: skip
-    X = np.asarray(table.X)
     if not (there := np.isfinite(X)).all():
         row, column = np.argwhere(~there)[0].tolist()
         raise DataFileError(

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.messages import explained, note, process_number, stdout
-from tierrank.cli.options import argument, option
+from tierrank.cli.estimators import as_options, check_names, default_kind, make_ranker
+from tierrank.cli.options import (
+    argument,
+    explained,
+    note,
+    option,
+    parse_settings,
+    process_number,
+    stdout,
+)
 
 if TYPE_CHECKING:
     from tierrank.cli.inputs import Parts
@@ -76,8 +84,6 @@ def train(
     Ctrl-C stops after the step at hand and leaves a model that can be used; --resume then goes on
     to the very model that an undisturbed run would have given, also after a crash.
     """
-    from tierrank.cli.estimators import check_names, default_kind, make_ranker, parse_settings
-
     options.check_choice(resume=resume, overwrite=overwrite)
     kind = model or default_kind()
     check_names([kind], [objective], features or (), [metric])
@@ -156,22 +162,22 @@ def _read(data: Path, kind: str, how: TrainingData, seed: int) -> Parts:
 
 def _describe(ranker: Ranker, parts: Parts) -> None:
     from tierrank import metrics
-    from tierrank.cli.inputs import check_labels
+    from tierrank.cli.inputs import lists_of
     from tierrank.cli.training import objective_of
     from tierrank.report.tables import plain_table
 
-    check_labels(metrics.from_name(ranker.metric), parts.named())
+    metric = metrics.from_name(ranker.metric)
+    lists = {name: lists_of(part, name, metric) for name, part in parts.named().items()}
     features = parts.train.n_features
     table = plain_table(f"{features:,} feature{'s' * (features != 1)}")
     for column in ("part", "rows", "queries", "rows a query", "tiers a query", "one tier only"):
         side: Any = "left" if column == "part" else "right"
         table.add_column(column, justify=side, overflow="fold")
-    for name, part in parts.named().items():
-        counts = part.tiers().n_tiers
-        lists = len(counts)
+    for name, part in lists.items():
+        counts = part.n_tiers
         table.add_row(
-            name, f"{len(part):,}", f"{lists:,}", f"{len(part) / lists:.1f}",
-            f"{float(counts.sum()) / lists:.1f}", f"{int((counts == 1).sum()):,}",
+            name, f"{len(part.labels):,}", f"{len(counts):,}", f"{part.sizes.mean():.1f}",
+            f"{counts.mean():.1f}", f"{int((counts == 1).sum()):,}",
         )  # fmt: skip
     console = stdout()
     console.print(table)
@@ -183,15 +189,10 @@ def _describe(ranker: Ranker, parts: Parts) -> None:
 def _fit(ranker: Ranker, parts: Parts, **more: Any) -> None:
     train, valid = parts.train, parts.valid
     held_out = None if valid is None else (valid.X, valid.y, valid.qid)
+    weights = parts.list_weights()
     try:
-        ranker.fit(
-            train.X,
-            train.y,
-            qid=train.qid,
-            weights=parts.list_weights(),
-            eval_set=held_out,
-            **more,
-        )
+        with as_options():
+            ranker.fit(train.X, train.y, qid=train.qid, weights=weights, eval_set=held_out, **more)
     finally:  # also of what Ctrl-C leaves: columns of other files are found by these
         if train.feature_names is not None:
             import numpy as np

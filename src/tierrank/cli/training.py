@@ -19,7 +19,7 @@ import typer
 
 import tierrank
 from tierrank import storage
-from tierrank.cli.messages import INTERRUPTED, note, stderr, stdout
+from tierrank.cli.options import INTERRUPTED, note, stderr, stdout
 from tierrank.report.plots import plot_curve
 from tierrank.report.tables import curve_csv
 from tierrank.storage import Savable

@@ -38,6 +38,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SUFFIXES = (".gz", ".xz", ".bz2")
+SEPARATORS = {".csv": ",", ".tsv": "\t"}  # between two cells of a table
+PARQUET = ".parquet"
 
 ALWAYS_ALLOWED = 1 << 29  # bytes that any compressed file may expand to
 MAX_EXPANSION = 200.0  # times its size, beyond that
@@ -94,6 +96,11 @@ class DataFileError(ArgumentError):
 def without_compression(path: Path) -> Path:
     """The name without .gz, .xz or .bz2: `a.csv` of `a.csv.gz`."""
     return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name is that of a table."""
+    return without_compression(path).suffix.lower() in (*SEPARATORS, PARQUET)
 
 
 def expands(reader: Callable[P, R]) -> Callable[P, R]:

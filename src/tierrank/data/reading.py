@@ -17,11 +17,11 @@ from typing import Any, Literal
 import numpy as np
 
 from tierrank._types import AnyArray
-from tierrank.data.files import SUFFIXES, DataFileError, expands
+from tierrank.data.files import SUFFIXES, DataFileError, expands, is_table
 from tierrank.data.letor import OneBased, read_letor_files
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables import read_table
-from tierrank.data.tables.opening import TableFormat, is_table
+from tierrank.data.tables.opening import TableFormat
 from tierrank.tiers.labels import group_rows
 
 Format = Literal["auto", "letor"] | TableFormat

@@ -41,11 +41,18 @@ Measures of rankings over huge label sets, from the labels predicted first, are 
 """
 
 from tierrank.metrics import labels
-from tierrank.metrics.cascade import err, reciprocal_rank
-from tierrank.metrics.discounted import dcg, ndcg, sharp_ndcg
+from tierrank.metrics.measures import (
+    average_precision,
+    dcg,
+    err,
+    ndcg,
+    precision,
+    recall,
+    reciprocal_rank,
+    sharp_ndcg,
+)
 from tierrank.metrics.pairs import kendall_tau_b, pairwise_disagreement
 from tierrank.metrics.registry import MEASURES, Metric, evaluate, from_name
-from tierrank.metrics.relevance import average_precision, precision, recall
 from tierrank.metrics.uncertainty import Interval, PairedTest, bootstrap_interval, paired_test
 
 __all__ = [

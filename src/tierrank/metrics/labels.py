@@ -38,7 +38,7 @@ Bad input raises a `ValueError` that says what is wrong, and in which row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -156,14 +156,6 @@ def ps_ndcg(
     k = checked_cutoff(k)
     hits = weigh(look_up(top, Y, k), inverse_propensity)
     return reduced(ps_ndcg_of_rows(hits, k, out_of), reduction)
-
-
-MEASURES: dict[str, Callable[..., Any]] = {
-    "P": precision,
-    "nDCG": ndcg,
-    "PSP": ps_precision,
-    "PSnDCG": ps_ndcg,
-}
 
 
 def evaluate(
@@ -319,7 +311,7 @@ def from_name(name: str, **options: Any) -> LabelMetric:
         0.5
     """
     choice("out_of", options.get("out_of", "all"), get_args(OutOf))
-    return label_metric(MEASURES, name, options)
+    return label_metric(name, options)
 
 
 class Hits(NamedTuple):

@@ -71,6 +71,12 @@ class Lists:
         """The same of labels."""
         return self.best_first(self.labels)
 
+    @property
+    def n_tiers(self) -> IntArray:
+        """[lists] how many different labels there are."""
+        first = runs(self.labels[self.by_label], self.starts)
+        return np.diff(np.searchsorted(first, self.borders))
+
     @cached_property
     def in_order(self) -> Ranked:
         """The rows by their scores, tied ones as they come."""

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
-from tierrank.metrics.discounted import gains_of
 from tierrank.metrics.lists import (
     Empty,
     Gain,
@@ -22,6 +21,7 @@ from tierrank.metrics.lists import (
     reduced,
     runs,
 )
+from tierrank.metrics.measures import gains_of
 from tierrank.tiers.arrays import offsets, stable_order
 
 

@@ -5,30 +5,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from tierrank import names
-from tierrank.metrics.cascade import err, reciprocal_rank
-from tierrank.metrics.discounted import dcg, ndcg, sharp_ndcg
 from tierrank.metrics.lists import Reduction, checked_k, read_lists
-from tierrank.metrics.pairs import kendall_tau_b, pairwise_disagreement
-from tierrank.metrics.relevance import average_precision, precision, recall
 
 Measure = Callable[..., Any]
 
-MEASURES: dict[str, Measure] = {
-    "ndcg": ndcg,
-    "dcg": dcg,
-    "err": err,
-    "map": average_precision,
-    "mrr": reciprocal_rank,
-    "precision": precision,
-    "recall": recall,
-    "sharp-ndcg": sharp_ndcg,
-    "pairwise-disagreement": pairwise_disagreement,
-    "tau-b": kendall_tau_b,
-}
-"""Measures of scored rows; those of labels are in `tierrank.metrics.labels`, as `MEASURES` too."""
+
+def _function(place: str) -> Measure:
+    """The function that `names` gives the place of."""
+    home, _, name = place.partition(".")
+    found: Measure = getattr(import_module(f"tierrank.metrics.{home}"), name)
+    return found
+
+
+MEASURES: dict[str, Measure] = {name: _function(place) for name, place in names.METRICS.items()}
+"""Measures of scored rows by name."""
 
 
 @dataclass(frozen=True)
@@ -124,15 +118,13 @@ def from_name(name: str, **options: Any) -> Metric:
         k = options.get("k", k)
         options["k"] = checked_k(k)
         shown = known if k is None else f"{known}@{k}"
-    return Metric(shown, function, options, function is not pairwise_disagreement)
+    return Metric(shown, function, options, known != "pairwise-disagreement")
 
 
-def label_metric(
-    measures: Mapping[str, Measure], name: str, options: dict[str, Any]
-) -> LabelMetric:
+def label_metric(name: str, options: dict[str, Any]) -> LabelMetric:
     """The measure of labels of this name, which ends in @k."""
     known, k = names.label_metric_name(name)
-    function = measures[known]
+    function = _function(names.LABEL_METRICS[known])
     not_options = ("top", "Y", "k", "inverse_propensity", "reduction")
     _check_options(known, function, options, not_options)
     return LabelMetric(f"{known}@{k}", k, function, options)

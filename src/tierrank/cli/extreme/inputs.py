@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tierrank.cli.messages import note
-from tierrank.cli.options import DATA, argument, option
+from tierrank.cli.options import DATA, argument, note, option
 
 if TYPE_CHECKING:
     from tierrank.data import MultiLabelData

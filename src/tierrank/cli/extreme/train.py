@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from tierrank import names
 from tierrank.cli import options
 from tierrank.cli.app import extreme
+from tierrank.cli.estimators import OPTIONS, as_options, checked_settings
 from tierrank.cli.extreme.inputs import Data, LabelledRows
-from tierrank.cli.messages import explained, note, stdout
-from tierrank.cli.options import option
+from tierrank.cli.options import explained, note, option, parse_settings, stdout
 
 if TYPE_CHECKING:
     from tierrank.cli.extreme.inputs import Parts
     from tierrank.data import MultiLabelData
     from tierrank.extreme.ranker import ExtremeRanker
+
+# Arguments of `ExtremeRanker` that have an option of their own.
+_LABEL_OPTIONS = {
+    "objective": "--objective",
+    "hidden": "--hidden",
+    "learning_rate": "--learning-rate",
+    "batch_rows": "--batch",
+    "max_epochs": "--epochs",
+    "patience": "--patience",
+    "validation": "--valid-fraction",
+    "negatives": "--negatives",
+    "sampler": "--sampler",
+    "metric": "--metric",
+    "random_state": "--seed",
+}
 
 BYTES = 4  # of a weight
 
@@ -89,8 +106,6 @@ def train(
     Ctrl-C stops after the step at hand and leaves a model that can be used; --resume then goes on
     to the very model that an undisturbed run would have given, also after a crash.
     """
-    from tierrank.cli.estimators import check_label_names, make_label_ranker
-
     options.check_choice(resume=resume, overwrite=overwrite)
     if valid is not None and valid_fraction is not None:
         raise ValueError("--valid gives the validation data: leave out --valid-fraction.")
@@ -148,7 +163,7 @@ def _fit(ranker: ExtremeRanker, parts: Parts, checkpoint: Path, *, every: float)
         rows=_rows_an_epoch(ranker, data, valid),
         labels=_labels_a_row(ranker, data),
     )
-    with display:
+    with display, as_options(_LABEL_OPTIONS):
         ranker.fit(
             data.X,
             data.Y,
@@ -161,8 +176,6 @@ def _fit(ranker: ExtremeRanker, parts: Parts, checkpoint: Path, *, every: float)
 
 def _runs(ranker: ExtremeRanker) -> int:
     """Trainings that the fit is made of."""
-    from tierrank.cli.estimators import rates
-
     return len(rates(ranker)) + (ranker.members if ranker.refit else ranker.members - 1)
 
 
@@ -188,7 +201,6 @@ def _labels_a_row(ranker: ExtremeRanker, data: MultiLabelData) -> float:
 
 def _describe(ranker: ExtremeRanker, parts: Parts) -> None:
     """Say what there is to learn from, how, and what it takes."""
-    from tierrank.cli.estimators import rates
     from tierrank.report.tables import plain_table
 
     data = parts.train
@@ -242,7 +254,6 @@ def _summarise(ranker: ExtremeRanker, parts: Parts, seconds: float) -> None:
 
 
 def _show_memory(ranker: ExtremeRanker, data: MultiLabelData, judged: bool) -> None:
-    from tierrank.cli.estimators import rates
     from tierrank.cli.progress import size
     from tierrank.report.tables import plain_table
 
@@ -308,3 +319,75 @@ def available() -> int | None:
     except (OSError, ValueError, IndexError):
         pass
     return None
+
+
+def check_label_names(objective: str, metric: str | None, sampler: str | None) -> None:
+    """Refuse names that there are not, before torch is loaded: that takes seconds."""
+    if sampler is not None:
+        names.check_sampler(sampler)
+    _fused_objective(objective)
+    if metric is not None:
+        names.label_metric_name(metric)
+
+
+def make_label_ranker(settings: Iterable[str], *, with_valid: bool, **typed: Any) -> ExtremeRanker:
+    """An unfitted ranker; whatever is wrong with the settings is found here, before data is read.
+
+    Parameters
+    ----------
+    settings
+        NAME=VALUE of arguments that have no option
+    with_valid
+        whether there is a file of validation data
+    typed
+        arguments that have one; those that are None stay at their default
+    """
+    from tierrank.extreme.ranker import ExtremeRanker
+
+    params = {name: value for name, value in typed.items() if value is not None}
+    known = ExtremeRanker().get_params(deep=False)
+    given = parse_settings(settings, "--set")
+    params |= checked_settings(given, known, "label", OPTIONS | _LABEL_OPTIONS)
+    params["objective"] = _fused_objective(params.get("objective", known["objective"]))
+    if isinstance(params.get("sampler"), str) and params.get("negatives") is None:
+        raise ValueError("--sampler says how to draw labels: say how many, with --negatives.")
+    ranker = ExtremeRanker(**params)
+    _check_rates(ranker, with_valid)
+    return ranker
+
+
+def rates(ranker: ExtremeRanker) -> list[float]:
+    """The learning rates to choose from."""
+    rate = ranker.learning_rate
+    return list(rate) if isinstance(rate, (list, tuple)) else [float(rate)]  # type: ignore[arg-type]
+
+
+def _fused_objective(name: str) -> str:
+    from tierrank.losses.record import find_fused, fused_objectives
+
+    try:
+        return find_fused(name).name
+    except ValueError:
+        *others, last = fused_objectives()
+        raise ValueError(
+            f"--objective {name}: use {', '.join(others)} or {last}, which can do with "
+            "some labels' scores at a time."
+        ) from None
+
+
+def _check_rates(ranker: ExtremeRanker, with_valid: bool) -> None:
+    from tierrank.data import MultiLabelData
+    from tierrank.extreme.runs import checked_rates
+
+    if not with_valid and ranker.validation == 0 and (len(rates(ranker)) > 1 or ranker.refit):
+        raise ValueError(
+            "without validation data there is no telling which learning rate is best, nor how many "
+            "epochs to refit with: give one, as with --learning-rate 0.001, and no refit, or leave "
+            "out --valid-fraction 0."
+        )
+    some = MultiLabelData([[1.0]], [[1, 0]])
+    try:
+        with as_options(_LABEL_OPTIONS):
+            checked_rates(ranker, some, some if with_valid else None)
+    except TypeError as error:  # a word where a number should be
+        raise ValueError(f"--set: a value is of the wrong kind ({error}).") from None

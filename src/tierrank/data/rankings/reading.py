@@ -42,8 +42,7 @@ from tierrank.data.rankings.usual_names import (
     with_season,
 )
 from tierrank.data.rankings.wide_tables import read_wide_rankings
-from tierrank.data.tables.columns import BadColumn, exact_number
-from tierrank.data.tables.frames import is_frame, is_numbered
+from tierrank.data.tables.columns import BadColumn, exact_number, is_frame, is_numbered
 from tierrank.data.tables.opening import Table, TableFormat, open_table
 from tierrank.errors import Argument, Column
 from tierrank.names import TableKind as Kind

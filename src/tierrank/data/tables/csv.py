@@ -18,8 +18,15 @@ import numpy as np
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.data.files import MARK, read_bytes
-from tierrank.data.tables.columns import MISSING, BadColumn, Distinct, TableError, numbers
-from tierrank.data.tables.frames import codes_and_distinct, fill
+from tierrank.data.tables.columns import (
+    MISSING,
+    BadColumn,
+    Distinct,
+    TableError,
+    codes_and_distinct,
+    fill,
+    numbers,
+)
 from tierrank.errors import Argument
 
 _NOT_UTF8 = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}

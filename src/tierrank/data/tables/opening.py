@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, get_args
 import numpy as np
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
-from tierrank.data.files import shown, without_compression
+from tierrank.data.files import PARQUET, SEPARATORS, shown, without_compression
 from tierrank.data.tables.columns import (
     MISSING,
     BadColumn,
@@ -28,18 +28,17 @@ from tierrank.data.tables.columns import (
     Distinct,
     TableError,
     exact_number,
+    frame_columns,
     keys_of,
     keys_of_words,
+    open_parquet,
     order_of,
+    parquet_columns,
 )
 from tierrank.data.tables.csv import CsvColumns, read_text
-from tierrank.data.tables.frames import frame_columns, open_parquet, parquet_columns
 from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers.catalogue import catalogue_of
 from tierrank.tiers.labels import group_rows
-
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-PARQUET = ".parquet"
 
 TableFormat = Literal["csv", "tsv", "parquet"]
 
@@ -362,12 +361,6 @@ def table_suffix(path: Path) -> str:
     if suffix == PARQUET:
         what = "is compressed outside, but Parquet compresses inside: unpack it first."
     raise TableError(path, None, what)
-
-
-def is_table(path: Path) -> bool:
-    """Whether the name is that of a table."""
-    suffix = without_compression(path).suffix.lower()
-    return suffix in SEPARATORS or suffix == PARQUET
 
 
 def need_pyarrow(path: Path) -> None:

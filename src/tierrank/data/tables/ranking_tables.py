@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tierrank._types import FloatArray
-from tierrank.data.files import expands, shown, writing
+from tierrank.data.files import PARQUET, SEPARATORS, expands, shown, writing
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables.columns import MISSING, BadColumn
 from tierrank.data.tables.opening import (
-    PARQUET,
-    SEPARATORS,
     Table,
     TableFormat,
     frame_table,
@@ -158,13 +156,18 @@ def _choose(table: Table, wanted: Wanted) -> _Choice:
                 )
             taken.add(i)
     for i in features:
-        if _ROW_NUMBERS.fullmatch(names[i]):
-            table.refuse(
-                f"column {i + 1}, called {names[i]!r}, has no name of its own, as when pandas "
-                "writes its row numbers: name it, or leave it out with ",
-                Argument("drop", (names[i],)), ".",
-            )  # fmt: skip
+        refuse_row_numbers(table, [i], "leave it out with ", Argument("drop", (names[i],)), ".")
     return _Choice(label, query, features)
+
+
+def refuse_row_numbers(table: Table, features: Sequence[int], *advice: object) -> None:
+    """Refuse a feature without a name; `advice` is what else to do than to give it one."""
+    for at in features:
+        if _ROW_NUMBERS.fullmatch(name := table.names[at]):
+            table.refuse(
+                f"column {at + 1}, called {name!r}, has no name of its own, as when pandas writes "
+                "its row numbers: name it, or ", *advice,
+            )  # fmt: skip
 
 
 def _ranking_data(table: Table, wanted: Wanted, missing: float) -> RankingData:

@@ -137,11 +137,14 @@ State = tuple[dict[str, Any], dict[str, AnyArray]]
 class FeatureTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A scikit-learn transformer of features that may look at the query, and that can be saved.
 
-    A subclass says how it is called in a saved model (`state_name`), and has `_check_parameters`,
-    `_tensors` and `_set_tensors` beside `fit` and `transform`.
+    A subclass says how it is called in a saved model (`state_name`) and which arrays it learns,
+    and has `_check_parameters`, and perhaps `_check_learned`, beside `fit` and `transform`.
     """
 
     state_name: ClassVar[str]
+    # What it learns, such as `mean_` under "mean": the dtype, and the length of each axis, which
+    # may be that of the features, or any (None).
+    learned: ClassVar[dict[str, tuple[type[np.generic], tuple[Any, ...]]]] = {}
     takes_sparse: ClassVar[bool] = True
     takes_missing: ClassVar[bool] = True  # NaN
     needs_labels: ClassVar[bool] = False  # for `fit`
@@ -188,7 +191,7 @@ class FeatureTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, 
             "n_features": int(self.n_features_in_),
             "feature_names": None if names is None else [str(name) for name in names],
         }
-        return info, self._tensors()
+        return info, {name: getattr(self, f"{name}_") for name in self.learned}
 
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: dict[str, AnyArray]) -> Self:
@@ -214,7 +217,10 @@ class FeatureTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, 
             if len(names) != n_features:
                 raise cls._bad_state(f"{len(names)} feature_names for {n_features} features")
             transformer.feature_names_in_ = np.array(names, dtype=object)
-        transformer._set_tensors(tensors)
+        transformer._check_tensors(tensors)
+        for name, array in tensors.items():
+            setattr(transformer, f"{name}_", array.copy())
+        transformer._check_learned()
         return transformer
 
     @classmethod
@@ -223,18 +229,17 @@ class FeatureTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, 
             f"the saved state of {cls.__name__} is damaged or of another version: {problem}."
         )
 
-    def _check_tensors(
-        self,
-        tensors: dict[str, AnyArray],
-        expected: dict[str, tuple[type[np.generic], tuple[int | None, ...]]],
-    ) -> None:
-        """Hold the arrays of a state against the dtype and shape of each; None is any length."""
-        if set(tensors) != set(expected):
-            raise self._bad_state(f"its arrays must be {sorted(expected)}, not {sorted(tensors)}")
-        for name, (dtype, shape) in expected.items():
+    def _check_tensors(self, tensors: dict[str, AnyArray]) -> None:
+        """Hold the arrays of a state against the dtype and shape of each."""
+        if set(tensors) != set(self.learned):
+            wanted = sorted(self.learned)
+            raise self._bad_state(f"its arrays must be {wanted}, not {sorted(tensors)}")
+        for name, (dtype, shape) in self.learned.items():
             array = tensors[name]
+            wanted_shape = [self.n_features_in_ if axis == "features" else axis for axis in shape]
             fits = len(array.shape) == len(shape) and all(
-                want is None or have == want for have, want in zip(array.shape, shape, strict=True)
+                want is None or have == want
+                for have, want in zip(array.shape, wanted_shape, strict=True)
             )
             if array.dtype != dtype or not fits:
                 raise self._bad_state(f"{name} has dtype {array.dtype} and shape {array.shape}")
@@ -245,13 +250,8 @@ class FeatureTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, 
     def _check_parameters(self) -> None:
         """Refuse wrong parameters."""
 
-    @abstractmethod
-    def _tensors(self) -> dict[str, AnyArray]:
-        """Give the arrays of the state."""
-
-    @abstractmethod
-    def _set_tensors(self, tensors: dict[str, AnyArray]) -> None:
-        """Take over the arrays of a state, once they are checked."""
+    def _check_learned(self) -> None:
+        """Refuse arrays of a saved state whose values do not hold together."""
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         """Check a matrix of features: float32 or float64, dense or CSR."""

@@ -52,6 +52,7 @@ class Impute(FeatureTransformer):
     """
 
     state_name: ClassVar[str] = "impute"
+    learned: ClassVar = {"values": (np.float64, ("features",)), "indicated": (np.int64, (None,))}
 
     values_: FloatArray
     indicated_: AnyArray
@@ -127,19 +128,11 @@ class Impute(FeatureTransformer):
         if not isinstance(self.indicator, bool | np.bool_):
             raise ValueError(f"indicator must be True or False, not {self.indicator!r}.")
 
-    def _tensors(self) -> dict[str, AnyArray]:
-        return {"values": self.values_, "indicated": self.indicated_}
-
-    def _set_tensors(self, tensors: dict[str, AnyArray]) -> None:
-        features = self.n_features_in_
-        self._check_tensors(
-            tensors, {"values": (np.float64, (features,)), "indicated": (np.int64, (None,))}
-        )
-        indicated = tensors["indicated"]
+    def _check_learned(self) -> None:
+        indicated, features = self.indicated_, self.n_features_in_
         increasing = bool((np.diff(indicated) > 0).all())
         if not increasing or (len(indicated) and not 0 <= indicated[0] <= indicated[-1] < features):
             raise self._bad_state("indicated must be increasing numbers of features")
-        self.values_, self.indicated_ = tensors["values"].copy(), indicated.copy()
 
 
 class Standardize(FeatureTransformer):
@@ -176,6 +169,7 @@ class Standardize(FeatureTransformer):
     """
 
     state_name: ClassVar[str] = "standardize"
+    learned: ClassVar = {"mean": (np.float64, ("features",)), "scale": (np.float64, ("features",))}
 
     mean_: FloatArray
     scale_: FloatArray
@@ -238,15 +232,9 @@ class Standardize(FeatureTransformer):
         if not isinstance(self.scale, bool | np.bool_):
             raise ValueError(f"scale must be True or False, not {self.scale!r}.")
 
-    def _tensors(self) -> dict[str, AnyArray]:
-        return {"mean": self.mean_, "scale": self.scale_}
-
-    def _set_tensors(self, tensors: dict[str, AnyArray]) -> None:
-        shape = (self.n_features_in_,)
-        self._check_tensors(tensors, {"mean": (np.float64, shape), "scale": (np.float64, shape)})
-        if (tensors["scale"] <= 0).any():
+    def _check_learned(self) -> None:
+        if (self.scale_ <= 0).any():
             raise self._bad_state("scale must be positive")
-        self.mean_, self.scale_ = tensors["mean"].copy(), tensors["scale"].copy()
 
 
 def _check_no_overflow(values: AnyArray, columns: AnyArray) -> None:
@@ -341,12 +329,6 @@ class QueryScale(FeatureTransformer):
             raise ValueError(
                 f"unknown method {self.method!r}: use {', '.join(map(repr, get_args(Method)))}."
             )
-
-    def _tensors(self) -> dict[str, AnyArray]:
-        return {}
-
-    def _set_tensors(self, tensors: dict[str, AnyArray]) -> None:
-        self._check_tensors(tensors, {})
 
 
 class _Queries(NamedTuple):

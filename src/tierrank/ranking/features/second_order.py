@@ -177,6 +177,7 @@ class SecondOrder(FeatureTransformer):
     """
 
     state_name: ClassVar[str] = "second-order"
+    learned: ClassVar = {"pairs": (np.int64, (None, 2)), "correlations": (np.float64, (None,))}
     takes_missing: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
 
@@ -296,14 +297,8 @@ class SecondOrder(FeatureTransformer):
                     f"not {self.max_features!r}."
                 )
 
-    def _tensors(self) -> dict[str, AnyArray]:
-        return {"pairs": self.pairs_, "correlations": self.correlations_}
-
-    def _set_tensors(self, tensors: dict[str, AnyArray]) -> None:
-        self._check_tensors(
-            tensors, {"pairs": (np.int64, (None, 2)), "correlations": (np.float64, (None,))}
-        )
-        pairs, correlations = tensors["pairs"], tensors["correlations"]
+    def _check_learned(self) -> None:
+        pairs, correlations = self.pairs_, self.correlations_
         if len(pairs) != len(correlations):
             raise self._bad_state(f"{len(pairs)} pairs, but {len(correlations)} correlations")
         first, second = pairs.T
@@ -318,4 +313,3 @@ class SecondOrder(FeatureTransformer):
             raise self._bad_state(f"{len(pairs)} pairs, but max_features is {self.max_features}")
         if not len(pairs) and not self.include_first:
             raise self._bad_state("it has no pairs, and does not include the features")
-        self.pairs_, self.correlations_ = pairs.copy(), correlations.copy()
