@@ -98,7 +98,8 @@ def test_names_that_are_numbers_are_found(run, tmp_path):
         ("item,x\nant,one\nbee,2\n", "line 2: the feature column 'x' has 'one'"),
         ("item,x\nant,\nbee,2\ncat,1\ndog,1\nelk,1\n", "item 'ant': feature 'x' is nan"),
         ("item\nant\n", "has no column beside item"),
-        ("name,x\nant,1\n", "there is no column 'item'"),
+        ("name,x\nant,1\n", "there is no column 'item' (for --features)"),
+        (",item,x\n0,ant,1\n", "has no name of its own, as when pandas writes its row numbers"),
     ],
 )
 def test_what_is_wrong_with_features_is_said(run, votes, tmp_path, content, message):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from extreme_files import SETTINGS, fitted, label_sets, write_parts
 from real_data import real
 from tierrank.cli.extreme import train as command
 from tierrank.cli.progress import in_use
+from tierrank.data import files as data_files
 from tierrank.data import write_xc
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -233,6 +235,25 @@ def test_memory_in_use_grows_with_what_is_held():
     held = np.ones(20_000_000)  # 160 MB: too large for room that was given back before
     assert in_use() - before > 0.9 * held.nbytes
     assert command.available() > held.nbytes
+
+
+def test_a_file_is_opened_once(train, files, monkeypatch):
+    opened, read_bytes = Counter(), data_files.read_bytes
+
+    def read(path, *rest):
+        opened[path.name] += 1
+        return read_bytes(path, *rest)
+
+    monkeypatch.setattr(data_files, "read_bytes", read)
+    parts = [
+        files / "train_X.txt",
+        "--labels",
+        files / "train_Y.txt",
+        "--valid",
+        files / "test.txt",
+    ]
+    assert train(*parts, *QUICK).code == 0
+    assert opened == {"train_X.txt": 1, "train_Y.txt": 1, "test.txt": 1}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 
 import tierrank as tr
 from real_data import real
-from tierrank.data import read_letor, write_letor
+from tierrank.data import files, read_letor, write_letor
 from tierrank.data.tables import write_table
 from tierrank.ranking.comparison import hold_out
 
@@ -56,6 +57,33 @@ def test_a_folder_gives_training_validation_and_test_data(run, fold, tmp_path):
     assert ranker.history_.metric[-1] == pytest.approx(
         ranker.score(valid.X, valid.y, qid=valid.qid), abs=1e-12
     )
+
+
+def test_a_file_is_opened_once_and_its_tiers_are_built_once(run, fold, tmp_path, monkeypatch):
+    opened, built = Counter(), []
+    read_bytes, from_labels = files.read_bytes, tr.Tiers.from_labels
+
+    def read(path, *rest):
+        opened[path.name] += 1
+        return read_bytes(path, *rest)
+
+    def build(labels, **more):
+        built.append(len(labels))
+        return from_labels(labels, **more)
+
+    monkeypatch.setattr(files, "read_bytes", read)
+    monkeypatch.setattr(tr.Tiers, "from_labels", build)
+    parts = [fold / "train.txt", "--valid", fold / "vali.txt"]
+    assert run("train", *parts, "--model", "linear", "--out", tmp_path / "m").code == 0
+    assert opened == {"train.txt": 1, "vali.txt": 1}
+    assert built == [len(read_letor(fold / name)) for name in ("train.txt", "vali.txt")]
+
+
+def test_a_setting_is_called_as_it_is_typed(run, fold, tmp_path):
+    typed = ["train", fold / "train.txt", "--model", "neural", "--out", tmp_path / "m"]
+    ran = run(*typed, "--set", "max_epochs=0")
+    assert ran.code == 1
+    assert "--set max_epochs is a whole number, 1 or more, not 0" in ran.text
 
 
 def test_a_fold_of_several_must_be_chosen(run, tmp_path, simulate):
