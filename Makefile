@@ -2,14 +2,17 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-PYTEST_FLAGS ?= -n auto
+PYTEST_FLAGS ?= -n auto --dist worksteal
 FUZZ_RUNS ?= 100000
 BENCH ?= likelihood objectives reading boosted neural extreme aggregation
 BENCH_FLAGS ?=
 
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-native lint format bench install wheel clean distclean
+# Compiled modules are kept: the tests start many processes, and each would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo test test-slow test-native lint style types format bench install wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -22,8 +25,12 @@ demo: $(VENV)/.installed ## install into .venv and run the demo
 	@echo "  source $(BIN)/activate"
 	@echo "  tierrank train demo/train.txt --valid demo/vali.txt --out demo/model"
 
-test: lint ## install into .venv, then lint, types and tests (PYTEST_FLAGS="-n 2 -k tiers")
-	$(BIN)/python -m pytest -m "not slow" $(PYTEST_FLAGS)
+# Types are checked beside the tests; what they say comes last, and either fails the whole.
+test: style ## install into .venv, then lint, types and tests (PYTEST_FLAGS="-n 2 -k tiers")
+	@$(BIN)/python -m mypy >$(VENV)/types.log 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST_FLAGS); tests=$$?; \
+	wait $$types; types=$$?; echo "mypy: $$(cat $(VENV)/types.log)"; \
+	exit $$((tests ? tests : types))
 
 test-slow: $(VENV)/.installed-dev ## the tests that are long by nature: kills, fuzzing, simulations, whole experiments
 	TIERRANK_ALL_EXAMPLES=1 $(BIN)/python -m pytest -m "slow or fuzz" $(PYTEST_FLAGS)
@@ -31,10 +38,14 @@ test-slow: $(VENV)/.installed-dev ## the tests that are long by nature: kills, f
 test-native: $(VENV)/.installed-dev ## the native core under sanitizers and a fuzzer (FUZZ_RUNS=1000000)
 	PYTHON=$(BIN)/python FUZZ_RUNS=$(FUZZ_RUNS) tests/native/run
 
-lint: $(VENV)/.installed-dev ## ruff, import-linter and mypy
+lint: style types ## ruff, import-linter and mypy
+
+style: $(VENV)/.installed-dev
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
 	$(BIN)/lint-imports --no-cache
+
+types: $(VENV)/.installed-dev
 	$(BIN)/python -m mypy
 
 format: $(VENV)/.installed-dev ## mend what ruff can mend, and format

@@ -50,6 +50,14 @@ def ctrl_c_reaches_the_tests():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_waiting_for_the_disk():
+    """What tests write need not outlive a power failure."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 @pytest.fixture
 def full_disk():
     """Let no file grow beyond some bytes, as when the disk is full: writing raises EFBIG."""

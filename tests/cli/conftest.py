@@ -1,6 +1,7 @@
 """Small files to train on, and the command line without its boxes and colours."""
 
 import re
+import shutil
 import signal
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ def _one_thread():
     torch.set_num_threads(threads)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run():
     def run(*arguments, columns=200, input=None):
         env = {"COLUMNS": str(columns), "NO_COLOR": "1"}
@@ -84,15 +85,13 @@ def simulated(queries, *, first=0, seed=0, features=FEATURES):
     return RankingData(X, y, qid, feature_names=names)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def simulate():
     return simulated
 
 
-@pytest.fixture
-def fold(tmp_path):
-    """A folder with train, vali and test files."""
-    folder = tmp_path / "fold"
+def write_fold(folder):
+    """Train, vali and test files in a new folder."""
     folder.mkdir()
     for first, (name, queries) in enumerate({"train": 30, "vali": 12, "test": 12}.items()):
         data = simulated(queries, first=1000 * first)
@@ -101,9 +100,29 @@ def fold(tmp_path):
 
 
 @pytest.fixture
-def model(run, fold, tmp_path):
+def fold(tmp_path):
+    """A folder with train, vali and test files."""
+    return write_fold(tmp_path / "fold")
+
+
+@pytest.fixture(scope="session")
+def train_once(run, tmp_path_factory):
+    """Copy the linear model of a fold's training file with some options, trained the first time."""
+    folder = tmp_path_factory.mktemp("trained")
+    file = write_fold(folder / "fold") / "train.txt"
+    trained = {}
+
+    def copy(out, *options):
+        if options not in trained:
+            trained[options] = folder / str(len(trained))
+            ran = run("train", file, "--model", "linear", *options, "--out", trained[options])
+            assert ran.code == 0, ran.text
+        return shutil.copytree(trained[options], out)
+
+    return copy
+
+
+@pytest.fixture
+def model(train_once, tmp_path):
     """A linear model that was trained on the folder."""
-    out = tmp_path / "model"
-    ran = run("train", fold / "train.txt", "--model", "linear", "--out", out)
-    assert ran.code == 0, ran.text
-    return out
+    return train_once(tmp_path / "model")

@@ -13,11 +13,9 @@ from tierrank.data import read_letor
 
 
 @pytest.fixture
-def other(run, fold, tmp_path):
+def other(train_once, tmp_path):
     """A second model."""
-    arguments = ["train", fold / "train.txt", "--model", "linear", "--objective", "listnet"]
-    assert run(*arguments, "--out", tmp_path / "other").code == 0
-    return tmp_path / "other"
+    return train_once(tmp_path / "other", "--objective", "listnet")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -15,14 +16,21 @@ from tierrank.data import read_letor, write_letor
 from tierrank.data.tables import write_table
 
 
+@pytest.fixture(scope="module")
+def trained_on_a_table(run, tmp_path_factory, simulate):
+    """A folder with a table, and a linear model of it."""
+    folder = tmp_path_factory.mktemp("table")
+    write_table(folder / "train.csv", simulate(25))
+    arguments = ["train", folder / "train.csv", "--model", "linear"]
+    assert run(*arguments, "--out", folder / "table model").code == 0
+    return folder
+
+
 @pytest.fixture
-def table_model(run, tmp_path, simulate):
-    """A linear model that was trained on a table."""
-    write_table(tmp_path / "train.csv", simulate(25))
-    out = tmp_path / "table model"
-    arguments = ["train", tmp_path / "train.csv", "--model", "linear", "--out", out]
-    assert run(*arguments).code == 0
-    return out
+def table_model(trained_on_a_table, tmp_path):
+    """A linear model that was trained on train.csv beside it."""
+    shutil.copytree(trained_on_a_table, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "table model"
 
 
 def test_scores_are_written_to_the_last_bit_in_the_order_of_the_rows(run, fold, model):

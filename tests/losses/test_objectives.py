@@ -270,17 +270,20 @@ ONCE = {"pmop-exact", "ranknet", "rao-kupper", "davidson"}
 
 @each
 def test_torch_func_agrees_with_autograd(name):
+    lists = [2, 3, 5]  # two tiers, a single item, four tiers
+    tiers, weights = TIERS[lists], torch.from_numpy(WEIGHTS[lists])
+
     def mean(w):
-        return loss_of(name)(w, TIERS, weights=torch.from_numpy(WEIGHTS))
+        return loss_of(name)(w, tiers, weights=weights)
 
     def by_list(w):
-        return loss_of(name)(w, TIERS, reduction="none")
+        return loss_of(name)(w, tiers, reduction="none")
 
-    w = torch.from_numpy(SCORES)
+    w = torch.from_numpy(SCORES)[TIERS.rows(lists)]
     several = torch.stack([w, w.flip(0), 0 * w])
     jacobian = torch.autograd.functional.jacobian(by_list, w)
     close = partial(torch.testing.assert_close, rtol=1e-12, atol=1e-14)
-    close(func.grad(mean)(w), value_and_gradient(mean, SCORES)[1])
+    close(func.grad(mean)(w), value_and_gradient(mean, w)[1])
     close(func.jacrev(by_list)(w), jacobian)
     close(func.jacfwd(by_list)(w), jacobian)
     close(func.vmap(by_list)(several), torch.stack([by_list(one) for one in several]))

@@ -3,7 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 
 import mpmath
 import numpy as np
@@ -87,21 +87,26 @@ def test_every_pair_counts_once(name, kernel, dtype, seed, spread, grades):
     torch.testing.assert_close(gradient.double(), exact_gradient, rtol=tolerance, atol=tolerance)
 
 
+@cache
+def two_thousand_items(name, dtype, grades):
+    """Scores and labels of a list, and the value and gradient of all its two million pairs."""
+    rng = np.random.default_rng(5)
+    labels = rng.permutation(2000) % grades
+    scores = torch.from_numpy(rng.normal(size=2000)).to(dtype)
+    exact = value_and_gradient(lambda w: direct(name, w, labels, [2000]).sum(), scores.double())
+    return scores, labels, *exact
+
+
 @each_name
 @each_kernel
 @each_dtype
 @pytest.mark.parametrize("grades", [1, 5, 2000])
 def test_a_list_of_two_thousand_items(name, kernel, dtype, grades):
     """Many tiles and several blocks of pairs; up to as many tiers as items."""
-    rng = np.random.default_rng(5)
-    labels = rng.permutation(2000) % grades
-    scores = torch.from_numpy(rng.normal(size=2000)).to(dtype)
+    scores, labels, exact, exact_gradient = two_thousand_items(name, dtype, grades)
     tiers = tr.Tiers.from_labels(labels)
     with computing(kernel):
         value, gradient = value_and_gradient(lambda w: LOSSES[name](w, tiers), scores)
-    exact, exact_gradient = value_and_gradient(
-        lambda w: direct(name, w, labels, [2000]).sum(), scores.double()
-    )
     assert value.item() == pytest.approx(exact.item(), rel=TOLERANCE[dtype], abs=1e-12)
     scale = exact_gradient.abs().max().item()
     torch.testing.assert_close(

@@ -194,11 +194,16 @@ FAMILIES = {
 SLOW = pytest.param("mixed and large", marks=pytest.mark.slow)
 
 
+def exact_value_and_gradient(tiers_of_scores):
+    """log P of a list to 40 digits, and its gradient over all items, tier after tier."""
+    value, gradients = oracle.value_and_gradient_mp(tiers_of_scores)
+    return value, np.concatenate(gradients).astype(float)
+
+
 @functools.cache
 def references(family):
     lists = FAMILIES[family]()
-    exact = [oracle.log_prob_mp(tiers) for tiers in lists.values()]
-    gradients = [np.concatenate(oracle.gradient_mp(t)).astype(float) for t in lists.values()]
+    exact, gradients = zip(*map(exact_value_and_gradient, lists.values()), strict=True)
     return list(lists), list(lists.values()), exact, gradients
 
 
@@ -224,8 +229,8 @@ def test_scores_near_ten_thousand_keep_their_last_digits(kernel):
         value, gradient = value_and_gradient(
             lambda w: tr.log_prob(w, rows_of_lists([lists])[1]), scores
         )
-    exact_gradient = np.concatenate(oracle.gradient_mp(lists)).astype(float)
-    assert_exact(["the list"], value, gradient, [oracle.log_prob_mp(lists)], [exact_gradient])
+    exact, exact_gradient = exact_value_and_gradient(lists)
+    assert_exact(["the list"], value, gradient, [exact], [exact_gradient])
 
 
 @functools.cache
@@ -235,7 +240,7 @@ def million():
     sizes = [100, 1, 200, 199]
     tiers = [halves(rng, n) for n in sizes]
     tiers.append(np.round(64 * rng.normal(size=1_000_000 - sum(sizes))) / 64)
-    return tiers, oracle.log_prob_mp(tiers), np.concatenate(oracle.gradient_mp(tiers)).astype(float)
+    return tiers, *exact_value_and_gradient(tiers)
 
 
 @each_dtype
@@ -271,8 +276,9 @@ def shared_scores(height):
     for named in NAMED.values():
         order = [*named, sorted(set(range(40)) - {item for tier in named for item in tier})]
         lists = [scores[tier] for tier in order]
-        exact.append(oracle.log_prob_mp(lists))
-        gradient[np.concatenate(order)] += np.concatenate(oracle.gradient_mp(lists)).astype(float)
+        value, slope = exact_value_and_gradient(lists)
+        exact.append(value)
+        gradient[np.concatenate(order)] += slope
     return scores, exact, gradient
 
 

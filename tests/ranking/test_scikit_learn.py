@@ -114,7 +114,7 @@ def of_one_list(ranker):
         of_one_list(ranker)
         for ranker in (
             tr.LinearRanker(),
-            tr.LinearRanker("pmop-gibbs", max_iter=20, random_state=0),
+            tr.LinearRanker("pmop-gibbs", max_iter=3, random_state=0),
             boosted(trees=3, min_rows_per_leaf=1),
             boosted("xgboost", trees=3),
             neural_fits.small(),
