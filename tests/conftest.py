@@ -1,5 +1,6 @@
 """What all tests rely on."""
 
+import gc
 import importlib.util
 import os
 import signal
@@ -35,6 +36,11 @@ def pytest_collection_modifyitems(items):
             asked = test._hypothesis_internal_use_settings
             fewer = min(asked.max_examples, max(10, asked.max_examples // 5))
             test._hypothesis_internal_use_settings = settings(asked, max_examples=fewer)
+
+
+def pytest_collection_finish():
+    """Nothing collected so far is garbage: the collector need not look through it all again."""
+    gc.freeze()
 
 
 def pytest_report_header(config):

@@ -101,7 +101,8 @@ def separated(games, items, *, ties, home):
             rows += [d - threshold, -d - threshold]
     fixed, free = [(0, 0)], [(-1, 1)]
     bounds = fixed + free * (items - 1) + ([(0, 1)] if ties else fixed) + (free if home else fixed)
-    for goal in np.vstack([np.eye(items + 2), -np.eye(items + 2)]):
+    movable = np.eye(items + 2)[[low < high for low, high in bounds]]
+    for goal in np.vstack([movable, -movable]):
         found = linprog(goal, np.array(rows), np.zeros(len(rows)), bounds=bounds)
         assert found.status == 0
         if found.fun < -1e-7:

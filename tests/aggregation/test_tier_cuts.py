@@ -1,6 +1,7 @@
 """Tiers of a fitted ranking, against sums over all partitions."""
 
 import itertools
+from functools import cache
 from math import factorial
 
 import numpy as np
@@ -13,15 +14,17 @@ from tierrank.aggregation.quasi_variances import quasi_variances
 from tierrank.aggregation.tier_cuts import cut_into_tiers, random_effects
 
 
-def log_weight(w, variances, mean, spread, tiers, c):
-    """log π ∏ Φ of one partition: a tier's estimates are normal, with covariance q_i + τ²."""
-    prior = c ** len(tiers) / np.prod(c + np.arange(len(w)))
-    logs = np.log(prior)
-    for tier in tiers:
-        covariance = np.diag(variances[tier]) + spread**2
-        logs += np.log(factorial(len(tier) - 1))
-        logs += multivariate_normal.logpdf(w[tier], np.full(len(tier), mean), covariance)
-    return logs
+def log_weights(w, variances, mean, spread, partitions, c):
+    """log π ∏ Φ of partitions: a tier's estimates are normal, with covariance q_i + τ²."""
+
+    @cache  # a tier stands in many partitions
+    def of_tier(*tier):
+        covariance = np.diag(variances[[*tier]]) + spread**2
+        log_density = multivariate_normal.logpdf(w[[*tier]], np.full(len(tier), mean), covariance)
+        return np.log(c * factorial(len(tier) - 1)) + log_density
+
+    total = np.log(c + np.arange(len(w))).sum()
+    return np.array([sum(of_tier(*tier) for tier in tiers) - total for tiers in partitions])
 
 
 def ordered_partitions(order):
@@ -54,12 +57,8 @@ def test_everything_agrees_with_the_sum_over_all_partitions(items, prior_tie):
     cut = cut_into_tiers(w, variances, prior_tie=prior_tie)
     np.testing.assert_array_equal(cut.order, np.argsort(-w))
     partitions = list(ordered_partitions(cut.order))
-    logs = np.array(
-        [
-            log_weight(w, variances, cut.mean, cut.spread, tiers, (1 - prior_tie) / prior_tie)
-            for tiers in partitions
-        ]
-    )
+    c = (1 - prior_tie) / prior_tie
+    logs = log_weights(w, variances, cut.mean, cut.spread, partitions, c)
     assert cut.log_evidence == pytest.approx(logsumexp(logs), abs=1e-10)
     assert [tier.tolist() for tier in cut.tiers] == partitions[int(logs.argmax())]
 
@@ -88,10 +87,9 @@ def test_of_all_partitions_the_most_probable_keeps_the_order_if_errors_are_equal
     rng = np.random.default_rng(seed)
     w, variances = rng.normal(size=7), np.full(7, rng.choice([0.02, 0.1, 0.3]))
     cut = cut_into_tiers(w, variances, prior_tie=0.5)
-    best = max(
-        set_partitions(list(range(7))),
-        key=lambda tiers: log_weight(w, variances, cut.mean, cut.spread, tiers, 1.0),
-    )
+    partitions = list(set_partitions(list(range(7))))
+    logs = log_weights(w, variances, cut.mean, cut.spread, partitions, 1.0)
+    best = partitions[int(logs.argmax())]
     assert sorted(map(sorted, best)) == sorted(sorted(tier.tolist()) for tier in cut.tiers)
 
 

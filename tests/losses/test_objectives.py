@@ -249,8 +249,13 @@ def test_a_constant_added_to_all_scores_changes_nothing(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["pl-efron", "ranknet"]
-    + [pytest.param(name, marks=pytest.mark.slow) for name in ("p-listmle", "listnet", "pmop-fd")],
+    [
+        "pl-efron",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("ranknet", "p-listmle", "listnet", "pmop-fd")
+        ),
+    ],
 )
 def test_a_compiled_model_has_the_same_loss(name):
     model, features = torch.nn.Linear(3, 1), torch.randn(len(SCORES), 3)

@@ -56,10 +56,14 @@ def kept(graphs):
     return backend
 
 
-def test_one_graph_without_our_operator_serves_other_scores_and_other_sizes():
+@pytest.mark.parametrize(
+    "sizes", [(2, 3, 3), pytest.param((9, 12, 14), marks=pytest.mark.slow)], ids=["short", "long"]
+)
+def test_one_graph_without_our_operator_serves_other_scores_and_other_sizes(sizes):
+    """Long tiers are integrated, which makes a graph many times as large."""
     graphs = []
     compiled = torch.compile(loss, fullgraph=True, backend=kept(graphs))
-    for seed, longest in enumerate((9, 12, 14)):
+    for seed, longest in enumerate(sizes):
         scores, tiers = batch(seed, lists=10 + 3 * seed, longest=longest, grades=2)
         for some in (scores.float(), -9 * scores.float()):
             ours, expected = both(compiled, some, tiers)
@@ -69,8 +73,9 @@ def test_one_graph_without_our_operator_serves_other_scores_and_other_sizes():
     assert not any(operators_in(graph) for graph in graphs)
 
 
-def test_a_graph_in_double_precision_is_as_exact():
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+@pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.slow)])
+def test_a_graph_in_double_precision_is_as_exact(backend):
+    compiled = torch.compile(loss, fullgraph=True, backend=backend)
     scores, tiers = batch(8, lists=9, longest=40, grades=4, spread=9.0)
     ours, expected = both(compiled, scores, tiers)
     torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-11)
@@ -111,8 +116,11 @@ def test_without_tables_one_graph_says_what_to_do():
         compiled(torch.zeros(4), tiers)
 
 
-def test_a_graph_holds_a_rest_below_and_weights_of_tiers():
-    rankings = [[(0, 1), 2, (3, 4, 5, 6)], [3, 1]]
+@pytest.mark.parametrize(
+    "last", [(3, 4, 5), pytest.param((3, 4, 5, 6), marks=pytest.mark.slow)], ids=["short", "long"]
+)
+def test_a_graph_holds_a_rest_below_and_weights_of_tiers(last):
+    rankings = [[(0, 1), 2, last], [3, 1]]
     tiers = tr.Tiers.from_rankings(rankings, items=9, rest="last")
     weights = torch.tensor([0.5, 2.0, 0.0, 1.0, 3.0])
     tiers.tables()
@@ -124,7 +132,8 @@ def test_a_graph_holds_a_rest_below_and_weights_of_tiers():
     compiled = torch.compile(value, fullgraph=True, backend="aot_eager")
     expected = value_and_gradient(value, scores)
     with computing("plain"):
-        torch.testing.assert_close(value_and_gradient(compiled, scores), expected)
+        ours = value_and_gradient(compiled, scores)
+    torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from partitions import computing, each_dtype, each_kernel, ragged, value_and_gra
 
 
 def padded():
-    scores, labels, lengths = ragged(2, lists=5, longest=6)
+    scores, labels, lengths = ragged(2, lists=3, longest=6)
     mask = np.random.default_rng(0).permuted(np.arange(7) < lengths[:, None], axis=1)
     in_holes = np.full(mask.shape, 0.5)
     in_holes[mask] = scores
@@ -20,12 +20,12 @@ def padded():
 
 
 def rows():
-    scores, labels, lengths = ragged(1, lists=7, longest=6)
+    scores, labels, lengths = ragged(1, lists=4, longest=6)
     return scores, tr.Tiers.from_labels(labels, lengths=lengths)
 
 
 def scattered_rows():
-    scores, labels, lengths = ragged(1, lists=7, longest=6)
+    scores, labels, lengths = ragged(1, lists=4, longest=6)
     qid = np.random.default_rng(0).permutation(np.repeat(np.arange(len(lengths)), lengths))
     return scores, tr.Tiers.from_labels(labels, qid=qid)
 

@@ -16,7 +16,7 @@ SHARED = np.array([0.3, -1.2, 0.8, 2.0, -0.5, 0.1])
 
 
 def padded():
-    scores, labels, lengths = ragged(22, lists=5, longest=6)
+    scores, labels, lengths = ragged(22, lists=3, longest=6)
     mask = np.arange(7) >= 7 - lengths[:, None]
     in_holes, padded_labels = np.full(mask.shape, np.nan), np.zeros(mask.shape, int)
     in_holes[mask], padded_labels[mask] = scores, labels
@@ -24,7 +24,7 @@ def padded():
 
 
 def rows(scattered=False):
-    scores, labels, lengths = ragged(21, lists=8, longest=7)
+    scores, labels, lengths = ragged(21, lists=5, longest=7)
     qid = np.repeat(np.arange(len(lengths)), lengths)
     if scattered:
         qid = np.random.default_rng(0).permutation(qid)

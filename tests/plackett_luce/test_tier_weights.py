@@ -15,12 +15,12 @@ SHARED = np.array([0.3, -1.2, 0.8, 2.0, -0.5, 0.1])
 
 
 def rows(seed=1, **shape):
-    scores, labels, lengths = ragged(seed, **({"lists": 7, "longest": 6} | shape))
+    scores, labels, lengths = ragged(seed, **({"lists": 4, "longest": 6} | shape))
     return scores, tr.Tiers.from_labels(labels, lengths=lengths)
 
 
 def padded():
-    scores, labels, lengths = ragged(2, lists=5, longest=6)
+    scores, labels, lengths = ragged(2, lists=3, longest=6)
     mask = np.arange(7) >= 7 - lengths[:, None]
     in_holes, padded_labels = np.zeros(mask.shape), np.zeros(mask.shape, int)
     in_holes[mask], padded_labels[mask] = scores, labels
@@ -35,7 +35,7 @@ def catalogue(rest, per_list):
 
 FORMS = {
     "rows": rows,
-    "rows, large tiers": lambda: rows(lists=2, longest=20, grades=3),
+    "rows, large tiers": lambda: rows(lists=2, longest=14, grades=3),
     "padded": padded,
     "scores of each list, last": lambda: catalogue("last", per_list=True),
     "shared, absent": lambda: catalogue("absent", per_list=False),
