@@ -36,7 +36,7 @@ _PYTHON_WORDS = {"None": None, "True": True, "False": False}
 
 # Arguments of the library that have an option of another name, and those that name columns.
 _OPTIONS = {"objective": "--model", "tie_words": "--tie-word"}
-_COLUMNS = {"wins": "--first-wins and --second-wins", "ties": "--tied"}
+COLUMNS = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
 # What a terminal would obey, but for the line break.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -173,8 +173,9 @@ def spell(argument: Argument) -> str:
     ('--missing-rank DNF=last', '--separator ";"')
     """
     name, value = argument
-    own = _COLUMNS if isinstance(argument, Column) else _OPTIONS
-    option = own.get(name, f"--{name.replace('_', '-')}")
+    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+    if isinstance(argument, Column):
+        return " and ".join(COLUMNS.get(name, (option,)))
     if value is None:
         return option
     if isinstance(value, tuple):

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tierrank.cli.options import DATA, STDIN, Separator, on_disk, option, spelled
-from tierrank.errors import ArgumentError
+from tierrank.cli.options import COLUMNS, DATA, STDIN, Separator, on_disk, option, spelled
 from tierrank.names import check_ranking_format, check_table_kind
 
 if TYPE_CHECKING:
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 
 _ITEMS = "Tables with a row an item of a list"
 _GAMES = "Tables with a row a game of two sides"
-# Arguments of the readers of tables that have another option than their name.
-_SPELT = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
 _COLUMNS = (
     "item", "rank", "score", "twice", "first", "second", "winner", "loser", "first_score",
     "second_score", "neutral", "first_rank", "second_rank", "winner_as", "weight", "separator",
@@ -305,9 +302,8 @@ def _as_commands(error: UnclearTable, file: Path, named: Mapping[str, Any]) -> s
         for part, value in {**way.columns, "separator": named.get("separator")}.items():
             if value:
                 values = (value,) if isinstance(value, str) else value
-                spelt = _SPELT.get(part, (f"--{part.replace('_', '-')}",))
+                spelt = COLUMNS.get(part, (f"--{part.replace('_', '-')}",))
                 options = spelt if len(spelt) == len(values) else spelt * len(values)
                 words += [word for pair in zip(options, values, strict=True) for word in pair]
         commands.append(f"  {shlex.join(words)}   # {KINDS[way.kind]}")
-    place = spelled(ArgumentError(*error.args[:-1]))  # the last part has calls from Python
-    return "\n".join([f"{place} Say which it is, as in", *commands])
+    return "\n".join([f"{spelled(error)} Say which it is, as in", *commands])

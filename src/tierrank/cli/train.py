@@ -169,10 +169,10 @@ def _describe(ranker: Ranker, parts: Parts) -> None:
     metric = metrics.from_name(ranker.metric)
     lists = {name: lists_of(part, name, metric) for name, part in parts.named().items()}
     features = parts.train.n_features
-    table = plain_table(f"{features:,} feature{'s' * (features != 1)}")
-    for column in ("part", "rows", "queries", "rows a query", "tiers a query", "one tier only"):
-        side: Any = "left" if column == "part" else "right"
-        table.add_column(column, justify=side, overflow="fold")
+    table = plain_table(
+        f"{features:,} feature{'s' * (features != 1)}",
+        "part", "rows", "queries", "rows a query", "tiers a query", "one tier only",
+    )  # fmt: skip
     for name, part in lists.items():
         counts = part.n_tiers
         table.add_row(
@@ -207,9 +207,7 @@ def _summarise(ranker: Ranker, parts: Parts, seconds: float) -> None:
     from tierrank.report.tables import plain_table
 
     metric = metrics.from_name(ranker.metric)
-    table = plain_table()
-    table.add_column("part")
-    table.add_column(metric.name, justify="right")
+    table = plain_table(None, "part", metric.name)
     for name, part in parts.named().items():
         value = metric(scores_of(ranker, part), part.y, qid=part.qid)
         table.add_row(name, f"{value:.4f}")

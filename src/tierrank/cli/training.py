@@ -100,7 +100,7 @@ def train_into(
     except (ValueError, OSError):
         folder.abandon()
         raise
-    folder.finish()
+    folder.drop_checkpoint()
     summarise(ranker, data, time.monotonic() - begun)
     stdout().print(f"The model is in {folder.path}", markup=False, soft_wrap=True)
 
@@ -161,7 +161,7 @@ class TrainingFolder:
         """Mark the training as unfinished; a model that is there stays until it is replaced."""
         self._sweep()
         if anew:
-            self._drop_checkpoint()
+            self.drop_checkpoint()
         self.checkpoint.mkdir(parents=True, exist_ok=True)
 
     def save(self, ranker: Fitted) -> None:
@@ -171,14 +171,10 @@ class TrainingFolder:
         title = f"{type(ranker).__name__}, {objective_of(ranker)}"
         plot_curve(self.path / "curve.png", ranker.history_, title=title)
 
-    def finish(self) -> None:
-        """The model is saved: nothing is left to resume."""
-        self._drop_checkpoint()
-
     def abandon(self) -> None:
         """The fit, or its model, was refused: without a kept state nothing is left to resume."""
         if not self.has_checkpoint:
-            self._drop_checkpoint()
+            self.drop_checkpoint()
             if not any(self.path.iterdir()):
                 self.path.rmdir()
 
@@ -188,7 +184,8 @@ class TrainingFolder:
             return [self.checkpoint]
         return [each for each in self.checkpoint.glob("*") if each.is_dir()]
 
-    def _drop_checkpoint(self) -> None:
+    def drop_checkpoint(self) -> None:
+        """Leave nothing to resume, as when the model is saved."""
         old = self.path / ".checkpoint.old"
         shutil.rmtree(old, ignore_errors=True)
         if self.checkpoint.is_dir():

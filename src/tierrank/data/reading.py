@@ -22,6 +22,7 @@ from tierrank.data.letor import OneBased, read_letor_files
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat
+from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers.labels import group_rows
 
 Format = Literal["auto", "letor"] | TableFormat
@@ -86,7 +87,8 @@ def read(
     """
     path = Path(path)
     if format not in FORMATS:
-        raise ValueError(f"format is one of {', '.join(FORMATS)}, not {format!r}.")
+        what = f" is one of {', '.join(FORMATS)}, not {format!r}."
+        raise ArgumentError(Argument("format"), what)
     if path.is_dir():
         raise DataFileError(
             path,
@@ -119,8 +121,9 @@ def read_files(
     tables = [path for path in paths if is_table(path)] if format == "auto" else paths
     if not tables or format == "letor":
         if features is not None or drop or separator is not None:
-            what = "columns have names in tables alone: leave out features, drop and separator."
-            raise DataFileError(paths[0], None, what)
+            what = "columns have names in tables alone: leave out "
+            named = Argument("features"), ", ", Argument("drop"), " and ", Argument("separator")
+            raise DataFileError(paths[0], None, what, *named, ".")
         return read_letor_files(
             paths, n_features=n_features, one_based=one_based, missing=fill_value(missing)
         )

@@ -35,15 +35,21 @@ _MARKS = re.compile(r'[,"\r\n]')
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def plain_table(title: str | None = None) -> Table:
-    """An empty table with a line below its headings and little else."""
+def plain_table(title: str | None = None, *columns: str) -> Table:
+    """An empty table with a line below its headings and little else.
+
+    Of columns that are given, the first is of words, and the others of numbers.
+    """
     from rich import box
     from rich.table import Table
 
-    return Table(
+    table = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False,
         collapse_padding=True,
     )  # fmt: skip
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", overflow="fold")
+    return table
 
 
 def keep_what_fits(

@@ -108,9 +108,13 @@ def test_an_outcome_that_is_none_of_the_three_is_refused(outcome):
         ([("a", "b", 1)], {"names": ["a", "b", pd.NA]}, "items: <NA> is a missing value"),
         ([("a", "b", 1)], {"names": ["a"]}, "row 0: 'b' is not among the names"),
         ([("a", "b", 1)], {"names": ["a", "b", "a"]}, "are both 'a'"),
-        ([("a", "b", 1)], {"weights": [0]}, "game 0: the weight is 0.0"),
-        ([("a", "b", 1)], {"weights": [math.inf]}, "game 0: the weight is inf"),
-        ([("a", "b", 1)], {"weights": [1, 1]}, "weights must be 1 numbers"),
+        ([("a", "b", 1)], {"weights": [0]}, "the weight of game 0 is 0.0"),
+        ([("a", "b", 1)], {"weights": [math.inf]}, "the weight of game 0 is inf"),
+        (
+            [("a", "b", 1)],
+            {"weights": [1, 1]},
+            r"weights have shape \(2,\), but there are 1 games: give one a game",
+        ),
         ([("a", "b", 1)], {"weights": ["x"]}, "weights must be numbers"),
     ],
 )

@@ -204,10 +204,10 @@ def _describe(ranker: ExtremeRanker, parts: Parts) -> None:
     from tierrank.report.tables import plain_table
 
     data = parts.train
-    table = plain_table(f"{data.n_labels:,} labels, {data.n_features:,} features")
-    for column in ("part", "rows", "features a row", "labels a row", "no label", "labels unseen"):
-        side: Any = "left" if column == "part" else "right"
-        table.add_column(column, justify=side, overflow="fold")
+    table = plain_table(
+        f"{data.n_labels:,} labels, {data.n_features:,} features",
+        "part", "rows", "features a row", "labels a row", "no label", "labels unseen",
+    )  # fmt: skip
     for name, part in parts.named().items():
         of = part.describe()
         table.add_row(
@@ -260,9 +260,7 @@ def _show_memory(ranker: ExtremeRanker, data: MultiLabelData, judged: bool) -> N
     parts = needs(
         ranker, data.n_features, data.n_labels, learning_rates=len(rates(ranker)), judged=judged
     )
-    table = plain_table()
-    table.add_column("memory for")
-    table.add_column("at most", justify="right")
+    table = plain_table(None, "memory for", "at most")
     for name, count in parts.items():
         table.add_row(name, size(count))
     total, free = sum(parts.values()), available()

@@ -1,7 +1,7 @@
 """Rankings of items with ties: the container, and readers and writers of files.
 
 `read_rankings` and `write_rankings` are the one door; behind it are PrefLib's files, JSON lines,
-and tables of several kinds, in files or frames: `detection` finds out which.
+and tables of several kinds, in files or frames: `reading` finds out which.
 """
 
 from tierrank.data.rankings.container import Rankings

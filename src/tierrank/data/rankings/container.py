@@ -53,7 +53,7 @@ class Rankings:
                 "tiers must be a Tiers over a catalogue of items, as Tiers.from_rankings gives it: "
                 "rows of labels are no rankings of items that lists share."
             )
-        object.__setattr__(self, "weights", _checked(self.weights, len(self.tiers)))
+        object.__setattr__(self, "weights", checked_weights(self.weights, len(self.tiers), "list"))
 
     @classmethod
     def from_rankings(
@@ -149,22 +149,22 @@ class Rankings:
 _LISTS_SHOWN = 2
 
 
-def _checked(weights: Any, lists: int) -> FloatArray:
-    """Give the weights as a read-only copy in float64."""
+def checked_weights(weights: Any, number: int, one: str) -> FloatArray:
+    """Give the weights of lists, or of games, as a read-only copy in float64."""
     try:
         values = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"weights must be numbers, one a list: {error}.") from None
-    if values.shape != (lists,):
+        raise ValueError(f"weights must be numbers, one a {one}: {error}.") from None
+    if values.shape != (number,):
         raise ValueError(
-            f"weights have shape {values.shape}, but there are {lists} lists: give one a list."
+            f"weights have shape {values.shape}, but there are {number} {one}s: give one a {one}."
         )
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
         at = int(bad.argmax())
         raise ValueError(
-            f"the weight of list {at} is {values[at]}: weights are positive and finite. Leave out "
-            "lists that nobody gave."
+            f"the weight of {one} {at} is {values[at]}: weights are positive and finite. Leave out "
+            f"{one}s that nobody saw."
         )
     values.flags.writeable = False
     return values

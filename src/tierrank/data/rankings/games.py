@@ -17,7 +17,7 @@ import torch
 
 from tierrank._types import BoolArray, FloatArray, IntArray
 from tierrank.data.files import expands, shown
-from tierrank.data.rankings.container import Rankings, left_over, short
+from tierrank.data.rankings.container import Rankings, checked_weights, left_over, short
 from tierrank.data.rankings.usual_names import complete
 from tierrank.data.tables.columns import BadColumn
 from tierrank.data.tables.opening import Sides, Table, TableFormat, open_table
@@ -81,7 +81,7 @@ class Games:
             "first": _integers(self.first, "first", rows, 0, names.size - 1),
             "second": _integers(self.second, "second", rows, 0, names.size - 1),
             "outcome": _integers(self.outcome, "outcome", rows, SECOND, FIRST).astype(np.int8),
-            "weights": _positive(self.weights, rows),
+            "weights": checked_weights(self.weights, rows, "game"),
         }
         if self.neutral is not None:
             fields["neutral"] = _booleans(self.neutral, rows)
@@ -264,23 +264,6 @@ def _booleans(values: Any, rows: int) -> BoolArray:
     if found.dtype != np.bool_ or found.shape != (rows,):
         raise ValueError(
             f"neutral is {found.dtype} of shape {found.shape}: give {rows} booleans, one a game."
-        )
-    return found
-
-
-def _positive(weights: Any, rows: int) -> FloatArray:
-    try:
-        found = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"weights must be numbers, one a game: {error}.") from None
-    if found.shape != (rows,):
-        raise ValueError(f"weights must be {rows} numbers, one a game, not {found.shape}.")
-    bad = ~(np.isfinite(found) & (found > 0))
-    if bad.any():
-        row = int(bad.argmax())
-        raise ValueError(
-            f"game {row}: the weight is {found[row]}: weights are positive and finite. Leave out "
-            "games that were not played."
         )
     return found
 

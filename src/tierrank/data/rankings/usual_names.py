@@ -1,7 +1,7 @@
 """What the columns of tables of rankings are usually called, and so what a table may hold.
 
 Here alone the usual names of columns are known. Columns that have the names of the documentation
-are taken by these. Of any other, a name only proposes what it may be: `detection` looks whether the
+are taken by these. Of any other, a name only proposes what it may be: `reading` looks whether the
 values bear it out, and where several proposals stand, all are shown and none is taken.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from tierrank.data.files import shown
 from tierrank.data.tables.opening import Table
-from tierrank.errors import ArgumentError, Column
+from tierrank.errors import ArgumentError, Column, InPython
 from tierrank.names import TableKind as Kind
 
 KINDS: dict[Kind, str] = {
@@ -122,7 +122,7 @@ class UnclearTable(ArgumentError):
 
     def __init__(self, place: ArgumentError, readings: Sequence[Reading]) -> None:
         calls = "".join(f"\n  {_call(each)}   # {KINDS[each.kind]}" for each in readings)
-        super().__init__(*place.args, f" Say which it is, as in:{calls}")
+        super().__init__(*place.args, InPython(f" Say which it is, as in:{calls}"))
         self.place = str(place)
         self.readings = tuple(readings)
 

@@ -1,7 +1,7 @@
 """Tables with named columns: CSV, Parquet, frames.
 
-`opening` opens one wherever it is, and `columns` says what its cells may be; `csv` and `frames`
-(with Parquet) are the kinds there are. `ranking_tables` has those of labels, queries and features;
+`opening` opens one wherever it is, and `columns` says what its cells may be, of frames and Parquet
+too; `csv` is the other kind there is. `ranking_tables` has those of labels, queries and features;
 those of rankings and games are in `tierrank.data.rankings`.
 """
 
