@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Never, Self
@@ -80,11 +80,15 @@ class TrainingRows:
 
 @dataclass(frozen=True)
 class ValidationRows:
-    """Rows to stop by: as `TrainingRows`, and the metric as a function of their [rows] scores."""
+    """Rows to stop by: as `TrainingRows`, and the metric as a function of their [rows] scores.
+
+    `values` has it by list, NaN where a list has nothing to measure.
+    """
 
     X: Any
     tiers: Tiers
     measure: Callable[[AnyArray], float]
+    values: Callable[[AnyArray], AnyArray]
 
 
 def split_query_column(X: Any, column: str | int | None) -> tuple[Any, Any]:
@@ -315,14 +319,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         others
             none: they are refused, and the words of LightGBM and XGBoost answered with ours
         """
-        if word := next(iter(others), None):
-            ours = f": write {THEIR_FIT_WORDS[word]}" if word in THEIR_FIT_WORDS else ""
-            raise TypeError(f"{type(self).__name__}.fit has no argument {word!r}{ours}")
-        if y is None:
-            name = type(self).__name__
-            raise ValueError(f"{name} requires y to be passed, but the target y is None")
-        if hasattr(self, "history_"):
-            del self.history_  # a fit that fails does not leave half of another one
+        self._begin(y, others)
         rows, lists = self._read(X, qid, group, "fit(X, y, qid=qid)", y=y)
         given = validation_set(eval_set)
         held_out = None
@@ -382,6 +379,17 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
 
     # -- what subclasses use ----------------------------------------------------------------
 
+    def _begin(self, y: Any, others: Mapping[str, Any]) -> None:
+        """Refuse arguments of others, and forget what was fitted."""
+        if word := next(iter(others), None):
+            ours = f": write {THEIR_FIT_WORDS[word]}" if word in THEIR_FIT_WORDS else ""
+            raise TypeError(f"{type(self).__name__}.fit has no argument {word!r}{ours}")
+        if y is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None")
+        if hasattr(self, "history_"):
+            del self.history_  # a fit that fails does not leave half of another one
+
     def _objective(self) -> Objective:
         """The objective as a module, one loss a list; it may have parameters of its own."""
         try:
@@ -413,8 +421,12 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         def measure(scores: AnyArray) -> float:
             return float(metric(scores[order], labels, lengths=lengths))
 
+        def values(scores: AnyArray) -> AnyArray:
+            by_list = metric(scores[order], labels, lengths=lengths, reduction="none")
+            return np.asarray(by_list)
+
         measure(np.zeros(len(order)))
-        return ValidationRows(rows.X, rows.tiers, measure)
+        return ValidationRows(rows.X, rows.tiers, measure, values)
 
     @property
     def _width(self) -> int:

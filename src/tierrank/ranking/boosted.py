@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Never, Protocol, Self
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import AnyArray
+from tierrank.data.cluster import is_dask
 from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
 from tierrank.ranking.derivatives import BoostingObjective, Derivatives
 from tierrank.ranking.forest import Forest
@@ -143,6 +146,79 @@ class BoostedRanker(Ranker):
 
     # -- learning -----------------------------------------------------------------------------
 
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        weights: Any = None,
+        eval_set: Any = None,
+        checkpoint: Path | str | None = None,
+        checkpoint_every: float = 20.0,
+        watch: Watch | None = None,
+        client: Any = None,
+        shuffle: bool = True,
+        **others: Never,
+    ) -> Self:
+        """Learn from labelled rows, of this process or of a Dask cluster.
+
+        Parameters
+        ----------
+        X
+            [rows, features]: numpy, a pandas or polars frame, or a scipy sparse matrix. Or a
+            DataFrame or an Array of Dask; or, with a `client`, a folder, a file or a pattern of
+            Parquet, which all workers can open.
+        y, qid
+            [rows] labels, higher is better, and the list of each row. On Dask: collections with
+            the partitions of X, or names of columns of X, which are then no features.
+        group
+            [lists] sizes of lists of consecutive rows; not on Dask
+        weights
+            [lists] how much each list counts, in order of first appearance. On Dask: [rows], the
+            same in all rows of a list.
+        eval_set
+            (X, y, qid) to stop by, or a list with one such tuple; with `query_column`, (X, y)
+        checkpoint, checkpoint_every, watch
+            as in the other rankers
+        client
+            a `dask.distributed.Client`; None: if X is of Dask, the one that is there
+        shuffle
+            on Dask, whether to bring together the rows of lists that lie in several partitions;
+            otherwise they are refused
+        others
+            none: they are refused, and the words of LightGBM and XGBoost answered with ours
+        """
+        if client is None and not is_dask(X):
+            return super().fit(
+                X, y, qid=qid, group=group, weights=weights, eval_set=eval_set,
+                checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch, **others,
+            )  # fmt: skip
+        from tierrank.ranking import dask
+
+        self._begin(y, others)
+        dask.fit(
+            self, X, y, qid=qid, group=group, weights=weights, eval_set=eval_set, client=client,
+            shuffle=shuffle, checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch,
+        )  # fmt: skip
+        return self
+
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Any:
+        """[rows] scores, higher is better; of a collection of Dask, a lazy one.
+
+        Parameters
+        ----------
+        X, qid, group
+            as in the other rankers; on Dask X only
+        """
+        if not is_dask(X):
+            return super().predict(X, qid=qid, group=group)
+        from tierrank.ranking import dask
+
+        check_is_fitted(self)
+        return dask.predict(self, X)
+
     def _learn(
         self,
         train: TrainingRows,
@@ -151,9 +227,6 @@ class BoostedRanker(Ranker):
         watch: Watch | None,
     ) -> None:
         settings = self._settings()
-        check_count("trees", self.trees)
-        if self.patience is not None:
-            check_count("patience", self.patience)
         with torch_threads(settings.threads):
             kept = checkpoint.load()
             seed = seed_from(self.random_state) if kept is None else kept[0]["seed"]
@@ -187,7 +260,7 @@ class BoostedRanker(Ranker):
                 "no split was possible, so all scores are equal: are the features constant, or "
                 "min_rows_per_leaf and min_hessian_per_leaf too large for so few rows?",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _grower(self, X: Any, valid_X: Any, settings: TreeSettings) -> Grower:
@@ -198,6 +271,9 @@ class BoostedRanker(Ranker):
         raise ValueError(f'library is "lightgbm" or "xgboost", not {self.library!r}')
 
     def _settings(self) -> TreeSettings:
+        check_count("trees", self.trees)
+        if self.patience is not None:
+            check_count("patience", self.patience)
         given = {field.name: getattr(self, field.name) for field in fields(TreeSettings)}
         given["threads"] = torch.get_num_threads() if self.threads is None else self.threads
         given["library_params"] = self.library_params or {}
@@ -312,6 +388,8 @@ class LocalRows:
         what adds trees, and what they are to improve
     metric
         from [rows] validation scores; None without validation data
+    rank
+        which part of all rows these are, so that each part draws numbers of its own
     """
 
     def __init__(
@@ -319,8 +397,10 @@ class LocalRows:
         grower: Grower,
         objective: BoostingObjective,
         metric: Callable[[AnyArray], Any] | None,
+        rank: int = 0,
     ) -> None:
         self.grower, self.objective, self.metric = grower, objective, metric
+        self.rank = rank
         self.trees = 0
         self.scores: AnyArray = np.zeros(0)
         self.derivatives = Derivatives(0.0, self.scores, self.scores)
@@ -330,7 +410,7 @@ class LocalRows:
         assert state.scores is not None
         seeds = np.random.SeedSequence([seed, len(state.forest)]).generate_state(2)
         self.objective.parameters = state.parameters
-        self.objective.restart(int(seeds[0]))
+        self.objective.restart(int(seeds[0]) + self.rank)
         self.grower.start(state.scores, state.valid_scores, int(seeds[1]))
         self.trees, self.scores = len(state.forest), state.scores
         self.derive()

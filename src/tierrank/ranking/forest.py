@@ -122,22 +122,21 @@ class Forest:
 
     def first(self, trees: int) -> Forest:
         """The forest of the first trees alone."""
-        nodes = self.tree_offsets[trees]
-        arrays = {name: array[:nodes] for name, array in self.arrays().items()}
-        arrays["tree_offsets"] = self.tree_offsets[: trees + 1]
+        return self.between(0, trees)
+
+    def between(self, begin: int, end: int) -> Forest:
+        """The forest of the trees begin … end − 1."""
+        offsets = self.tree_offsets[begin : end + 1]
+        arrays = {name: array[offsets[0] : offsets[-1]] for name, array in self.arrays().items()}
+        if begin:
+            left = arrays["left"]
+            arrays["left"] = np.where(left > 0, left - offsets[0], 0).astype(np.int32)
+        arrays["tree_offsets"] = offsets - offsets[0]
         return Forest(self.n_features, **arrays)
 
     def followed_by(self, other: Forest) -> Forest:
         """The trees of this forest, then those of another."""
         return Forest.concatenate(self.n_features, [self.arrays(), other.arrays()])
-
-    def tree(self, number: int) -> Forest:
-        """The forest of one tree alone."""
-        first, last = self.tree_offsets[number : number + 2]
-        arrays = {name: array[first:last] for name, array in self.arrays().items()}
-        arrays["left"] = np.where(arrays["left"] > 0, arrays["left"] - first, 0).astype(np.int32)
-        arrays["tree_offsets"] = np.array([0, last - first])
-        return Forest(self.n_features, **arrays)
 
     @property
     def is_leaf(self) -> AnyArray:
