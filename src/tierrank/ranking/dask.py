@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 LOOK_AGAIN = 1.0  # seconds between two looks at whether all workers are still there
 FAREWELL = 10.0  # seconds until the scheduler has noticed that a worker is gone
 NOBODY = 60.0  # seconds without any worker after which nobody is waited for
+LOCAL_ROWS = 100_000  # of the client, in one partition
 CONNECTING = 2  # minutes for the workers of a network to find each other
 
 
@@ -76,9 +77,11 @@ def fit(
         valid_X, valid_y, valid_qid = given
         if valid_qid is None and isinstance(qid, str):
             valid_qid = qid
-        sides = (each if isinstance(each, str) else _collection(each, client)
+        sides = (each if isinstance(each, str) else _collection(each, local=True)
                  for each in (valid_y, valid_qid))  # fmt: skip
-        columns = (_collection(valid_X, client), *sides, None)
+        frame = _collection(valid_X, local=True)
+        carried = isinstance(weights, str) and weights in getattr(frame, "columns", ())
+        columns = (frame, *sides, weights if carried else None)  # which are no features
         held_out = _Parts.read(client, reader, columns, shuffle, "the X of eval_set")
     identity: dict[str, Any] = {}
     if checkpoint is not None:
@@ -112,9 +115,8 @@ def _run(
     else:
         start = BoostingState.from_saved(*kept)
     shards = _Shards.of(client, reader, train, valid, start.layout)
-    rows = ClusterRows(shards, start, seed)
-    del train, valid
     try:
+        rows = ClusterRows(shards, start, seed)
         if kept is None:
             start = replace(start, parameters=rows.parameters)
         done = Boosting(rows, ranker.trees, ranker.patience, seed).run(start, checkpoint, watch)
@@ -229,8 +231,8 @@ def _computed(client: Any, tasks: Sequence[Any]) -> list[Any]:
     return futures
 
 
-def _collection(X: Any, client: Any = None) -> Any:
-    """Parquet by its name, and with a client arrays and frames of this process, as Dask's."""
+def _collection(X: Any, *, local: bool = False) -> Any:
+    """Parquet by its name, and if `local` arrays and frames of this process, as Dask's."""
     if is_dask(X) or X is None:
         return X
     if isinstance(X, str | PathLike):
@@ -241,15 +243,13 @@ def _collection(X: Any, client: Any = None) -> Any:
         except (OSError, ValueError, TypeError) as error:
             line = str(error).partition("\n")[0]
             raise ValueError(f"{fspath(X)} cannot be read as Parquet: {line}") from error
-    rows = np.shape(X)[0]
-    chunk = -(-rows // max(len(client.nthreads()), 1))
     if hasattr(X, "iloc"):
         from dask.dataframe import from_pandas
 
-        return from_pandas(X, chunksize=chunk, sort=False)
+        return from_pandas(X, chunksize=LOCAL_ROWS, sort=False)
     from dask.array import from_array
 
-    return from_array(np.asarray(X), chunks=(chunk, *np.shape(X)[1:]))
+    return from_array(np.asarray(X), chunks=(LOCAL_ROWS, *np.shape(X)[1:]))
 
 
 def _note_features(ranker: BoostedRanker, X: Any, taken: list[str]) -> None:
