@@ -85,7 +85,8 @@ def separated(games, items, *, ties, home):
     """Whether some direction of the parameters never lowers the likelihood: a linear program.
 
     Along it a win needs d ≥ τ, a tie |d| ≤ τ, τ ≥ 0 the direction of the tie parameter (0 without
-    one). The common shift of all log-worths is no such direction.
+    one). The common shift of all log-worths is no such direction. A linear function drawn at random
+    vanishes on none of them.
     """
     rows = []
     for a, b, outcome in games:
@@ -101,9 +102,9 @@ def separated(games, items, *, ties, home):
             rows += [d - threshold, -d - threshold]
     fixed, free = [(0, 0)], [(-1, 1)]
     bounds = fixed + free * (items - 1) + ([(0, 1)] if ties else fixed) + (free if home else fixed)
-    movable = np.eye(items + 2)[[low < high for low, high in bounds]]
-    for goal in np.vstack([movable, -movable]):
-        found = linprog(goal, np.array(rows), np.zeros(len(rows)), bounds=bounds)
+    goal = np.random.default_rng(0).normal(size=items + 2)
+    for sign in (1, -1):
+        found = linprog(sign * goal, np.array(rows), np.zeros(len(rows)), bounds=bounds)
         assert found.status == 0
         if found.fun < -1e-7:
             return True

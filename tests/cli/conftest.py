@@ -10,8 +10,9 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from tierrank.cli import app
+from tierrank.cli import app, training
 from tierrank.data import RankingData, write_letor
+from tierrank.report.plots import plot_curve
 
 FEATURES = 4
 
@@ -32,6 +33,20 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def drawn_curves():
+    """The curve of a training is really drawn."""
+
+
+@pytest.fixture(autouse=True)
+def _empty_curves(request):
+    """To draw the curve takes far longer than a small training: most tests do without."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "drawn_curves" not in request.fixturenames:
+            patch.setattr(training, "plot_curve", lambda path, *_, **__: path.write_bytes(b""))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -115,7 +130,9 @@ def train_once(run, tmp_path_factory):
     def copy(out, *options):
         if options not in trained:
             trained[options] = folder / str(len(trained))
-            ran = run("train", file, "--model", "linear", *options, "--out", trained[options])
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(training, "plot_curve", plot_curve)
+                ran = run("train", file, "--model", "linear", *options, "--out", trained[options])
             assert ran.code == 0, ran.text
         return shutil.copytree(trained[options], out)
 

@@ -80,6 +80,7 @@ def test_a_learning_rate_that_went_astray_is_named(train, files):
     assert "Kept: learning rate 0.02" in ran.text
 
 
+@pytest.mark.usefixtures("drawn_curves")
 def test_the_curve_lies_beside_the_model_and_no_checkpoint_does(train, files):
     assert train(files / "train.txt", *QUICK).code == 0
     out = files / "model"

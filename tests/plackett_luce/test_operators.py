@@ -23,6 +23,16 @@ BOTTOM = torch.linspace(-2, 2, len(TIERS), dtype=torch.float64)
 NOTHING = torch.full_like(BOTTOM, -torch.inf)
 NO_WEIGHTS = torch.empty(0, dtype=torch.float64)
 WEIGHTS = torch.linspace(0, 2, len(LAYOUT[2]) - 1, dtype=torch.float64)  # of the upper tiers
+each_kernel_and_dtype = pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [
+        ("compiled", torch.float64),
+        ("compiled", torch.float32),
+        ("plain", torch.float64),
+        pytest.param("plain", torch.float32, marks=pytest.mark.slow),
+    ],
+    ids=["compiled-f64", "compiled-f32", "plain-f64", "plain-f32"],
+)
 each_weighting = pytest.mark.parametrize("weights", [NO_WEIGHTS, WEIGHTS], ids=["", "weighted"])
 
 
@@ -37,8 +47,7 @@ def arguments(dtype, bottom, requires_grad, weights=NO_WEIGHTS):
     return scores, bottom, *LAYOUT, weights
 
 
-@each_kernel
-@each_dtype
+@each_kernel_and_dtype
 @each_weighting
 @pytest.mark.parametrize("bottom", [NOTHING, BOTTOM], ids=["nothing below", "a rest below"])
 @pytest.mark.parametrize("requires_grad", [False, True], ids=["value", "gradient"])
@@ -49,8 +58,7 @@ def test_the_likelihood_passes_the_checks_of_torch(kernel, dtype, weights, botto
     assert set(checked.values()) == {"SUCCESS"}
 
 
-@each_kernel
-@each_dtype
+@each_kernel_and_dtype
 @each_weighting
 @pytest.mark.parametrize("requires_grad", [False, True], ids=["value", "gradient"])
 def test_the_curvature_passes_the_checks_of_torch(kernel, dtype, weights, requires_grad):

@@ -25,7 +25,7 @@ from simulated_rows import simulated_rows
 pytest.importorskip("lightgbm", reason="lightgbm is not installed")
 pytest.importorskip("xgboost", reason="xgboost is not installed")
 
-X, Y, QID = simulated_rows(17, shuffled=True)
+X, Y, QID = simulated_rows(17, lists=18, shuffled=True)
 CV = GroupKFold(3)
 
 
