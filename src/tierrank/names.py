@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from tierrank.errors import Argument, ArgumentError
@@ -97,10 +97,9 @@ def label_metric_name(name: str) -> tuple[str, int]:
 def feature_name(name: str) -> str:
     """The feature step that is meant, as it is typed."""
     if name not in FEATURES:
-        close = difflib.get_close_matches(name, [*FEATURES, "none"], n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        guess = did_you_mean(name, [*FEATURES, "none"])
         raise ValueError(
-            f"there are no features {name!r}.{hint} Use {', '.join(FEATURES)}, one option for "
+            f"there are no features {name!r}.{guess} Use {', '.join(FEATURES)}, one option for "
             "each, or none."
         )
     return name
@@ -125,8 +124,7 @@ def prior_name(spelled: Any) -> tuple[str, float | None]:
 
 def check_solver(solver: Any) -> None:
     """Refuse what is no solver of an aggregator."""
-    if solver not in SOLVERS:
-        raise ArgumentError(Argument("solver"), f" is one of {', '.join(SOLVERS)}, not {solver!r}")
+    check_one_of("solver", solver, SOLVERS)
 
 
 def check_uncertainty(uncertainty: Any) -> None:
@@ -145,30 +143,36 @@ def check_games_ties(ties: Any) -> None:
 
 def check_sampler(sampler: Any) -> None:
     """Refuse what is no way to draw labels."""
-    if sampler not in SAMPLERS:
-        raise ArgumentError(
-            Argument("sampler"), f" is one of {', '.join(SAMPLERS)}, not {sampler!r}"
-        )
+    check_one_of("sampler", sampler, SAMPLERS)
 
 
 def check_ranking_format(format: Any) -> None:
     """Refuse what is no format of rankings."""
-    if format not in RANKING_FORMATS:
-        raise ArgumentError(
-            Argument("format"), f" is one of {', '.join(RANKING_FORMATS)}, not {format!r}."
-        )
+    check_one_of("format", format, RANKING_FORMATS)
 
 
 def check_table_kind(kind: Any) -> None:
     """Refuse what is no kind of table; None leaves it open."""
-    if kind is not None and kind not in TABLE_KINDS:
-        raise ArgumentError(Argument("kind"), f" is one of {', '.join(TABLE_KINDS)}, not {kind!r}.")
+    if kind is not None:
+        check_one_of("kind", kind, TABLE_KINDS)
+
+
+def check_one_of(name: str, given: Any, known: Sequence[str]) -> None:
+    """Refuse a value of an argument that is none of those that there are."""
+    if given not in known:
+        raise ArgumentError(Argument(name), f" is one of {', '.join(known)}, not {given!r}")
 
 
 def _cutoff(cutoff: str, name: str, example: str) -> int:
     if not re.fullmatch(r"[0-9]+", cutoff) or int(cutoff) < 1:
         raise ValueError(f"{name!r}: after @ comes a number of places from 1 on, as in {example}.")
     return int(cutoff)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question after the nearest of known words, behind a blank; nothing if none is near."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def hint(name: str, known: Mapping[str, str], ending: str = "") -> str:

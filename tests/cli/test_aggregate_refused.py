@@ -102,7 +102,7 @@ def test_malformed_files_are_refused(run, tmp_path, name, content, message):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--model", "davidsen"], 1, "Did you mean davidson?"),
+        (["--model", "davidsen"], 1, "Did you mean 'davidson'?"),
         (["--model", "pl-topk:q=3"], 1, "--model pl-topk:q=3: PLTopK has no option 'q'"),
         (["--model", "davidson", "--solver", "lbfgs"], 1, "--solver: davidson has one"),
         (["--model", "davidson", "--top-k", "2"], 1, "--top-k: davidson is a model of games"),

@@ -82,7 +82,7 @@ def test_features_may_be_left_to_the_ranker_or_out():
         ({"objective": "listmel"}, "did you mean 'listmle'"),
         ({"objective": "pl-topk:q=3"}, "objective_params do not fit pl-topk"),
         ({"objective_params": {"q": 3}}, "objective_params do not fit pl-partition"),
-        ({"settings": {"max_iters": 3}}, "no such setting. Did you mean max_iter"),
+        ({"settings": {"max_iters": 3}}, "no such setting. Did you mean 'max_iter'"),
         ({"settings": {"metric": "map"}}, "--set metric: use --metric"),
         ({"settings": {"random_state": 1}}, "--set random_state: use --seed"),
         ({"settings": {"eval_metric": "map"}}, "--set eval_metric: use --metric"),

@@ -283,7 +283,7 @@ def test_a_file_is_opened_once(train, files, monkeypatch):
         (["train.txt", "--negatives", "5", "--sampler", "best"], "sampler is one of uniform"),
         (["train.txt", "--set", "hidden=8"], "--set hidden: use --hidden"),
         (["train.txt", "--set", "max_epochs=8"], "--set max_epochs: use --epochs"),
-        (["train.txt", "--set", "member=8"], "Did you mean members?"),
+        (["train.txt", "--set", "member=8"], "Did you mean 'members'?"),
         (["train.txt", "--set", "members=many"], "members is a whole number, 1 or more"),
         (["train.txt", "--learning-rate", "-1"], "--learning-rate is a number above 0"),
     ],

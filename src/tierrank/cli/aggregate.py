@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -373,9 +372,8 @@ def _parse_objective(model: str) -> tuple[str, dict[str, Any]]:
     try:
         return find(name).name, params
     except ValueError:
-        close = difflib.get_close_matches(name.lower(), [*OBJECTIVES, *GAMES], n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
+        guess = names.did_you_mean(name.lower(), [*OBJECTIVES, *GAMES])
         raise ValueError(
-            f"there is no --model {name}.{hint} It is one of `tierrank objectives`, or, for games "
+            f"there is no --model {name}.{guess} It is one of `tierrank objectives`, or, for games "
             f"of two sides, {', '.join(GAMES)}."
         ) from None

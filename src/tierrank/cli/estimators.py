@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -150,10 +149,9 @@ def checked_settings(
             raise ValueError(f"--set {name}: a {kind} ranker has it as --set {ours}={value}.")
         if name not in known:
             free = [each for each in known if each not in options]
-            close = difflib.get_close_matches(name, free, n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
+            guess = names.did_you_mean(name, free)
             raise ValueError(
-                f"--set {name}: a {kind} ranker has no such setting.{hint} "
+                f"--set {name}: a {kind} ranker has no such setting.{guess} "
                 f"It has {', '.join(free)}."
             )
     return dict(settings)

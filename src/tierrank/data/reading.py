@@ -22,7 +22,8 @@ from tierrank.data.letor import OneBased, read_letor_files
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument
+from tierrank.names import check_one_of
 from tierrank.tiers.labels import group_rows
 
 Format = Literal["auto", "letor"] | TableFormat
@@ -86,9 +87,7 @@ def read(
     np.True_
     """
     path = Path(path)
-    if format not in FORMATS:
-        what = f" is one of {', '.join(FORMATS)}, not {format!r}."
-        raise ArgumentError(Argument("format"), what)
+    check_one_of("format", format, FORMATS)
     if path.is_dir():
         raise DataFileError(
             path,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import torch
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.data.files import shown
 from tierrank.errors import Argument
+from tierrank.names import did_you_mean
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import Catalogue
@@ -178,9 +178,8 @@ def left_over(names: tuple[Any, ...], items: Iterable[Any]) -> tuple[BoolArray, 
     stays = np.ones(len(names), dtype=bool)
     for item in items:
         if item not in number:
-            close = difflib.get_close_matches(str(item), map(str, names), n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"there is no item {preview(item)} to leave out.{hint}")
+            guess = did_you_mean(str(item), map(str, names))
+            raise ValueError(f"there is no item {preview(item)} to leave out.{guess}")
         stays[number[item]] = False
     return stays, np.cumsum(stays) - 1
 

@@ -37,6 +37,7 @@ from tierrank.data.tables.columns import (
 )
 from tierrank.data.tables.csv import CsvColumns, read_text
 from tierrank.errors import Argument, ArgumentError
+from tierrank.names import check_one_of
 from tierrank.tiers.catalogue import catalogue_of
 from tierrank.tiers.labels import group_rows
 
@@ -340,9 +341,8 @@ def table_kind(path: Path, format: TableFormat | None, separator: str | None) ->
             Argument("separator"),
             f" is one character, no quote or line break, not {separator!r}.",
         )
-    if format is not None and format not in get_args(TableFormat):
-        known = ", ".join(get_args(TableFormat))
-        raise ArgumentError(Argument("format"), f" is one of {known}, not {format!r}.")
+    if format is not None:
+        check_one_of("format", format, get_args(TableFormat))
     if path.is_dir():
         raise TableError(path, None, "is a folder: give one of its files.")
     need_pyarrow(path)
