@@ -16,6 +16,7 @@ _IMPORTED = (
     "tierrank.ranking.linear",
     "tierrank.ranking.neural",
     "tierrank.ranking.boosted",
+    "tierrank.extreme.ranker",
     "lightgbm",
     "lightning_fabric",
     "matplotlib.figure",

@@ -63,6 +63,31 @@ class StorageError(ValueError):
     """A folder that cannot be read: says which, what is wrong and what to do."""
 
 
+class Spread:
+    """An array whose rows several processes hold; they save the model together, and one writes.
+
+    Attributes
+    ----------
+    shape, dtype, nbytes
+        of the whole
+    here
+        whether this process writes
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    nbytes: int
+    here: bool
+
+    def pieces(self) -> Iterator[np.ndarray[Any, Any]]:
+        """Its rows in order, where it is written; all processes go through them together."""
+        raise NotImplementedError
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        raise NotImplementedError
+
+
 class Savable(Protocol):
     """What `save` asks of a model; its class also has `from_state`."""
 
@@ -90,7 +115,16 @@ def save(model: Savable, folder: Path | str) -> Path:
         raise TypeError(f"only {', '.join(SAVABLE)} can be saved, not a {name}")
     info, tensors = model.to_state()
     path = Path(folder)
-    write(path, "model", {"estimator": name, **info}, tensors)
+    arrays: list[Any] = [tensors[key] for key in _in_file(tensors)]
+    spread = [each for each in arrays if isinstance(each, Spread)]
+    if all(each.here for each in spread):
+        write(path, "model", {"estimator": name, **info}, tensors)
+    else:
+        for each in spread:
+            for _ in each.pieces():
+                pass
+    if spread:
+        spread[0].wait()  # the model is there when any of them goes on
     return path
 
 
@@ -162,7 +196,7 @@ def _write_tensors(file: IO[bytes], tensors: Arrays) -> str:
         digest.update(part)
 
     kinds = {key: array.dtype.str[1:] for key, array in tensors.items()}
-    order = sorted(tensors, key=lambda key: (list(DTYPES).index(kinds[key]), key))
+    order = _in_file(tensors)
     ends = np.cumsum([0, *(tensors[key].nbytes for key in order)]).tolist()
     header = {
         key: {"dtype": DTYPES[kinds[key]], "shape": tensors[key].shape, "data_offsets": span}
@@ -173,9 +207,17 @@ def _write_tensors(file: IO[bytes], tensors: Arrays) -> str:
     put(len(text).to_bytes(8, "little"))
     put(text)
     for key in order:
-        little = np.asarray(tensors[key], dtype=f"<{kinds[key]}", order="C")
-        put(little.reshape(-1).view(np.uint8).data)
+        array = tensors[key]
+        for piece in array.pieces() if isinstance(array, Spread) else [array]:
+            little = np.asarray(piece, dtype=f"<{kinds[key]}", order="C")
+            put(little.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _in_file(tensors: Arrays) -> list[str]:
+    """Names in the order in which safetensors writes them."""
+    kinds = list(DTYPES)
+    return sorted(tensors, key=lambda key: (kinds.index(tensors[key].dtype.str[1:]), key))
 
 
 def read(folder: Path, name: str) -> tuple[dict[str, Any], Arrays]:

@@ -317,14 +317,6 @@ def test_a_model_is_not_replaced_unless_that_is_said(train, files):
     assert train(files / "train.txt", "--resume", "--overwrite").code == 2
 
 
-def test_it_refuses_to_be_one_of_several_processes(train, files, monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    ran = train(files / "train.txt", *QUICK)
-    assert ran.code == 1
-    assert "start it without torchrun" in ran.text
-
-
 def test_the_commands_are_listed_in_the_order_of_use(run):
     assert "extreme" in run("--help").text
     text = run("extreme", "--help").text

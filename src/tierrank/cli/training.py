@@ -89,7 +89,7 @@ def train_into(
             fit(ranker, data, folder.checkpoint)
         except KeyboardInterrupt:
             console = stderr()
-            if getattr(getattr(ranker, "history_", None), "steps", None):
+            if has_steps(ranker):
                 folder.save(ranker)
                 console.print(f"Stopped. The model so far is in {folder.path}", markup=False)
             else:
@@ -103,6 +103,11 @@ def train_into(
     folder.drop_checkpoint()
     summarise(ranker, data, time.monotonic() - begun)
     stdout().print(f"The model is in {folder.path}", markup=False, soft_wrap=True)
+
+
+def has_steps(ranker: Any) -> bool:
+    """Whether a fit that was stopped left a model."""
+    return bool(getattr(getattr(ranker, "history_", None), "steps", None))
 
 
 def objective_of(ranker: Any) -> str:

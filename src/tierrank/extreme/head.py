@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from tierrank.extreme.rest import Block, FusedObjective, InBlock, Loss
+from tierrank.extreme.sharding import Ranks
 from tierrank.losses.objective import Reduction, reduce
 from tierrank.losses.record import find_fused
 from tierrank.tiers import Tiers
@@ -194,6 +195,9 @@ def fused_losses(
     objective: str | Loss | FusedObjective,
     *,
     log_weights: Tensor | None = None,
+    ranks: Ranks | None = None,
+    first: int = 0,
+    batch: int | None = None,
 ) -> Losses:
     """[lists] losses of the scores ``hidden @ weight.T + bias``, without these.
 
@@ -211,6 +215,14 @@ def fused_losses(
         must not change it. A `FusedObjective` that was found before saves finding it.
     log_weights
         [labels] log of how often a label counts in the rest, −inf for never; None: each once
+    ranks
+        processes that hold a slice of the labels each, and the same `hidden` and `tiers`: `weight`,
+        `bias` and `log_weights` are of this one's labels; None: of all
+    first
+        the number in `tiers` of the first of these labels
+    batch
+        lists that the size of a block follows from, where it must be the same with other lists;
+        None: those of `hidden`
 
     Returns
     -------
@@ -218,33 +230,38 @@ def fused_losses(
         `by_list`, and `backward(by_list, update)`: given [lists] derivatives by the losses it
         returns those by `hidden`, and calls ``update(labels, by_weight, by_bias)`` for one slice
         of labels after the other. From then on it does not look at these labels' weights, so
-        `update` may change them.
+        `update` may change them. With several ranks, slices count from `first`.
     """
+    ranks = ranks or Ranks()
     entries = Entries(tiers)
-    slices = list(_label_blocks(len(hidden), len(weight), weight.shape[1], hidden.element_size()))
+    lists = len(hidden) if batch is None else batch
+    slices = list(_label_blocks(lists, len(weight), weight.shape[1], hidden.element_size()))
 
     def scores_of(labels: slice) -> Tensor:
         return torch.addmm(bias[labels], hidden, weight[labels].T)
 
     def block(labels: slice, scores: Tensor) -> Block:
         of_labels = None if log_weights is None else log_weights[labels]
-        return Block(scores, entries.within(labels.start, labels.stop), of_labels)
+        named = entries.within(first + labels.start, first + labels.stop)
+        return Block(scores, named, of_labels)
 
     kept: dict[int, Tensor] = {}
     room = KEPT_BYTES
+    own = entries.within(first, first + len(weight))
+    named = hidden.new_zeros(len(entries.lists))
     if len(slices) == 1:
         kept[0] = scores_of(slices[0])
-        named = kept[0][entries.lists, entries.labels]
+        named[own.entries] = kept[0][own.lists, own.columns]
     else:
-        named = entries.scores(hidden, weight, bias)
-    rest = FusedObjective.of(objective).rest(named, tiers)
+        named[own.entries] = _named_scores(hidden, weight, bias, own)
+    rest = FusedObjective.of(objective).rest(ranks.sum(named), tiers)  # each is of one rank
     for labels in slices:
         one = block(labels, kept[0] if len(slices) == 1 else scores_of(labels))
         rest.add(one)
         if one.scores.nbytes <= room:
             kept[labels.start] = one.scores
             room -= one.scores.nbytes
-    by_list, named_slopes = rest.losses()
+    by_list, named_slopes = rest.losses(ranks)
 
     def backward(by_loss: Tensor, update: Update) -> Tensor:
         by_hidden = torch.zeros_like(hidden)
@@ -258,7 +275,7 @@ def fused_losses(
             slopes[one.named.lists, one.named.columns] = by_entry[one.named.entries]
             by_hidden.addmm_(slopes, weight[labels])
             update(labels, slopes.T @ hidden, slopes.sum(0))
-        return by_hidden
+        return ranks.sum(by_hidden)
 
     return Losses(by_list, backward)
 
@@ -267,14 +284,13 @@ class Entries:
     """The entries of `Tiers.items` with the list of each, sorted by label."""
 
     def __init__(self, tiers: Tiers) -> None:
-        self.labels = tiers.items
         self.lists = range_numbers(tiers.lengths)
         self._in_order, self._entries = tiers.items.sort(stable=True)
         self._lists_in_order = self.lists[self._entries]
 
     def within(self, start: int, stop: int) -> InBlock:
         """Those of the labels start … stop − 1."""
-        ends = torch.tensor([start, stop], device=self.labels.device)
+        ends = torch.tensor([start, stop], device=self.lists.device)
         first, last = torch.searchsorted(self._in_order, ends).tolist()
         return InBlock(
             self._lists_in_order[first:last],
@@ -282,14 +298,15 @@ class Entries:
             self._entries[first:last],
         )
 
-    def scores(self, hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """[entries] h · w_label + b_label."""
-        scores = bias[self.labels]
-        step = max(1, GATHERED // hidden.shape[1])
-        for start in range(0, len(scores), step):
-            lists, labels = (part[start : start + step] for part in (self.lists, self.labels))
-            scores[start : start + step] += (hidden[lists] * weight[labels]).sum(1)
-        return scores
+
+def _named_scores(hidden: Tensor, weight: Tensor, bias: Tensor, named: InBlock) -> Tensor:
+    """[entries] h · w_label + b_label of what lists name of these labels."""
+    scores = bias[named.columns]
+    step = max(1, GATHERED // hidden.shape[1])
+    for start in range(0, len(scores), step):
+        lists, labels = (part[start : start + step] for part in (named.lists, named.columns))
+        scores[start : start + step] += (hidden[lists] * weight[labels]).sum(1)
+    return scores
 
 
 def _label_blocks(lists: int, labels: int, width: int, element: int) -> Iterator[slice]:

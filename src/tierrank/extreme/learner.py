@@ -6,7 +6,7 @@ The last layer learns block by block, while the gradient of a block is in the ca
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 from tierrank._types import AnyArray
-from tierrank.extreme.head import fused_losses
+from tierrank.extreme.head import Update, fused_losses
 from tierrank.extreme.network import Network, SparseRows
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.rest import FusedObjective, Loss, NotFinite
 from tierrank.extreme.samplers import Sampler
+from tierrank.extreme.sharding import Shards
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training.batches import Share
@@ -78,7 +79,10 @@ class LabelBatches:
 
 
 class LabelLearner:
-    """A `tierrank.training.loop.Learner` in one process.
+    """A `tierrank.training.loop.Learner`, in one process or with labels spread over several.
+
+    Every rank computes what leads up to the last layer, for all rows of a batch and with the same
+    dropout, so that these weights stay the same on all without being sent.
 
     Parameters
     ----------
@@ -92,10 +96,12 @@ class LabelLearner:
         which labels stand for the rest; None: all of them
     glas
         the regulariser, if there is one
+    shards
+        the ranks, of which this one has the network's labels; None: there is one
     """
 
-    share = Share()
-    first = True
+    share = Share()  # batches are loaded whole
+    first = True  # all ranks evaluate and keep the state, each its labels
 
     def __init__(
         self,
@@ -104,8 +110,10 @@ class LabelLearner:
         objective: str | Loss,
         sampler: Sampler | None = None,
         glas: Glas | None = None,
+        shards: Shards | None = None,
     ) -> None:
         self.network, self.optimiser = network, optimiser
+        self.shards = shards or Shards()
         self.objective = FusedObjective.of(objective)
         self.sampler, self.glas = sampler, glas
         self.device = network.labels.device
@@ -123,37 +131,49 @@ class LabelLearner:
         features = self.network.features.detach().index_select(0, rows.features).requires_grad_()
         hidden: Tensor = self.network(rows, features)
         step = self._all_labels if self.sampler is None else self._sampled
-        try:
-            loss, by_hidden = step(hidden.detach(), tiers, weights)
-        except NotFinite:
-            raise Diverged(math.nan) from None
+        loss, stop, by_hidden = step(hidden.detach(), tiers, weights, stop)
         hidden.backward(by_hidden)
         assert features.grad is not None
-        self.optimiser.update_rows("features", rows.features, features.grad)
+        self.optimiser.update_rows("features", rows.features, self._same(features.grad))
         for name, parameter in self.network.named_parameters():
             if parameter.grad is not None:
-                self.optimiser.update(name, slice(None), parameter.grad)
+                self.optimiser.update(name, slice(None), self._same(parameter.grad))
                 parameter.grad = None
         return loss, stop
 
-    def _all_labels(self, hidden: Tensor, tiers: Tiers, weights: Tensor) -> tuple[float, Tensor]:
-        """Update the last layer; give the loss and its gradient in `hidden`."""
+    def _same(self, gradient: Tensor) -> Tensor:
+        """A gradient of weights that all ranks have: GPUs round it differently each time."""
+        if self.device.type == "cuda":
+            return self.shards.everyone.from_first(gradient)
+        return gradient
+
+    def _all_labels(
+        self, hidden: Tensor, tiers: Tiers, weights: Tensor, stop: bool
+    ) -> tuple[float, bool, Tensor]:
+        """Update the last layer; give the loss, who was asked to stop, and slopes in `hidden`."""
         weight, bias = self.network.labels.detach(), self.network.label_bias.detach()
-        losses = fused_losses(hidden, weight, bias, tiers, self.objective)
-        loss = _checked(losses.by_list @ weights)
-        regulariser = self._regulariser(tiers, weight)
+        loss, stop, backward = self._forward(
+            hidden, weight, bias, tiers, weights, stop, first=self.network.own.start
+        )
+        regulariser = self._regulariser(tiers)
         self.optimiser.begin_step()
 
         def update(labels: slice, by_weight: Tensor, by_bias: Tensor) -> None:
+            by_weight = self.shards.rows.sum(by_weight)
             if regulariser is not None:
                 _add_rows(by_weight, labels, *regulariser)
             self.optimiser.update("labels", labels, by_weight)
-            self.optimiser.update("label_bias", labels, by_bias)
+            self.optimiser.update("label_bias", labels, self.shards.rows.sum(by_bias))
 
-        return loss, losses.backward(weights, update)
+        return loss, stop, backward(update)
 
-    def _sampled(self, hidden: Tensor, tiers: Tiers, weights: Tensor) -> tuple[float, Tensor]:
-        """The same with a catalogue of what the batch names and what was drawn for the rest."""
+    def _sampled(
+        self, hidden: Tensor, tiers: Tiers, weights: Tensor, stop: bool
+    ) -> tuple[float, bool, Tensor]:
+        """The same with a catalogue of what the batch names and what was drawn for the rest.
+
+        All ranks draw the same labels; each takes those that it has.
+        """
         assert self.sampler is not None
         sample = self.sampler.draw(tiers.items.cpu(), len(tiers))
         labels = torch.cat([sample.labels.to(self.device), tiers.items]).unique()
@@ -167,32 +187,87 @@ class LabelLearner:
             n_items=len(labels),
             rest=True,
         )
-        weight = self.network.labels.detach().index_select(0, labels)
-        bias = self.network.label_bias.detach()[labels]
-        losses = fused_losses(hidden, weight, bias, small, self.objective, log_weights=log_weights)
-        loss = _checked(losses.by_list @ weights)
+        here = _rows_within(labels, self.network.own)
+        own = labels[here] - self.network.own.start
+        weight = self.network.labels.detach().index_select(0, own)
+        bias = self.network.label_bias.detach()[own]
+        loss, stop, backward = self._forward(
+            hidden, weight, bias, small, weights, stop, first=here.start,
+            log_weights=log_weights[here],
+        )  # fmt: skip
         by_weight, by_bias = torch.empty_like(weight), torch.empty_like(bias)
-        regulariser = self._regulariser(tiers, self.network.labels.detach())
+        regulariser = self._regulariser(tiers)
 
         def collect(block: slice, weight_part: Tensor, bias_part: Tensor) -> None:
             by_weight[block], by_bias[block] = weight_part, bias_part
 
-        by_hidden = losses.backward(weights, collect)
+        by_hidden = backward(collect)
+        by_weight, by_bias = map(self.shards.rows.sum, (by_weight, by_bias))
         if regulariser is not None:
             of, gradient = regulariser
-            by_weight.index_add_(0, torch.searchsorted(labels, of), gradient)
+            by_weight.index_add_(0, torch.searchsorted(own, of), gradient)
         self.optimiser.begin_step()
-        self.optimiser.update_rows("labels", labels, by_weight)
-        self.optimiser.update_rows("label_bias", labels, by_bias)
-        return loss, by_hidden
+        self.optimiser.update_rows("labels", own, by_weight)
+        self.optimiser.update_rows("label_bias", own, by_bias)
+        return loss, stop, by_hidden
 
-    def _regulariser(self, tiers: Tiers, weight: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Labels, ascending, and the regulariser's gradient in their weights."""
+    def _forward(
+        self,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        tiers: Tiers,
+        weights: Tensor,
+        stop: bool,
+        *,
+        first: int,
+        log_weights: Tensor | None = None,
+    ) -> tuple[float, bool, Callable[[Update], Tensor]]:
+        """The loss over all ranks, whether any was asked to stop, and the way back.
+
+        This rank looks at its part of the rows and its labels, those of the catalogue from `first`
+        on; the way back gives the gradient in all rows of `hidden`.
+        """
+        labels, rows, everyone = self.shards.labels, self.shards.rows, self.shards.everyone
+        mine = rows.part(len(tiers))
+        if mine.start == mine.stop:  # all ranks must take part in every step
+            mine, weights = slice(0, 1), torch.zeros_like(weights)
+        own_tiers = tiers[mine] if rows.size > 1 else tiers
+        loss = math.nan
+        try:
+            losses = fused_losses(
+                hidden[mine], weight, bias, own_tiers, self.objective, log_weights=log_weights,
+                ranks=labels, first=first, batch=len(tiers),
+            )  # fmt: skip
+            loss = float(losses.by_list @ weights[mine])
+        except NotFinite:  # for this rank's rows: the others are told
+            pass
+        told = torch.tensor([loss if labels.rank == 0 else 0.0, float(stop)], dtype=torch.float64)
+        loss, stopped = everyone.sum(told.to(self.device)).tolist()
+        if not math.isfinite(loss):
+            raise Diverged(loss)
+
+        def backward(update: Update) -> Tensor:
+            by_rows = losses.backward(weights[mine], update)
+            if rows.size == 1:
+                return by_rows
+            by_hidden = torch.zeros_like(hidden)
+            by_hidden[mine] = by_rows
+            return rows.sum(by_hidden)
+
+        return loss, stopped > 0, backward
+
+    def _regulariser(self, tiers: Tiers) -> tuple[Tensor, Tensor] | None:
+        """Labels of this rank, ascending and from 0 on, and the regulariser's slopes in weights."""
         if self.glas is None:
             return None
         labels = self.glas.labels(tiers.items.cpu())
-        of = labels.to(self.device)
-        return of, self.glas.gradient(labels, weight.index_select(0, of))[1]
+        of, own = labels.to(self.device), self.network.own
+        here = _rows_within(of, own)
+        vectors = self.network.labels.new_zeros(len(of), self.network.labels.shape[1])
+        vectors[here] = self.network.labels.detach().index_select(0, of[here] - own.start)
+        gradient = self.glas.gradient(labels, self.shards.labels.sum(vectors))[1]
+        return of[here] - own.start, gradient[here]
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -205,16 +280,17 @@ class LabelLearner:
             self.network.train()
 
     def agree(self, value: T) -> T:
-        """The value: there is one process."""
+        """The value: all ranks computed the same."""
         return value
 
     def finite(self) -> bool:
-        """Whether all weights are finite."""
+        """Whether all weights are finite, on all ranks."""
         # A sum is not finite if any number is not; it could overflow only near that.
-        return all(math.isfinite(float(each.detach().sum())) for each in self.network.parameters())
+        sums = [float(each.detach().sum()) for each in self.network.parameters()]
+        return not self.shards.everyone.any(not all(map(math.isfinite, sums)))
 
     def weights(self) -> Weights:
-        """Copies of all weights, on the CPU."""
+        """Copies of all weights, on the CPU; of the last layer, those of this rank's labels."""
         return weights_of(self.network)
 
     def load_weights(self, weights: Weights) -> None:
@@ -230,18 +306,16 @@ class LabelLearner:
         self.optimiser.restore(arrays)
 
 
-def _checked(loss: Tensor) -> float:
-    value = float(loss)
-    if not math.isfinite(value):
-        raise Diverged(value)
-    return value
+def _rows_within(rows: Tensor, labels: slice) -> slice:
+    """Where, in rows that ascend, those of some labels are."""
+    ends = torch.tensor([labels.start, labels.stop], device=rows.device)
+    return slice(*torch.searchsorted(rows, ends).tolist())
 
 
 def _add_rows(block: Tensor, labels: slice, rows: Tensor, values: Tensor) -> None:
     """Add the values of those rows, ascending, that are in a block of labels."""
-    ends = torch.tensor([labels.start, labels.stop], device=rows.device)
-    first, last = torch.searchsorted(rows, ends).tolist()
-    block.index_add_(0, rows[first:last] - labels.start, values[first:last])
+    here = _rows_within(rows, labels)
+    block.index_add_(0, rows[here] - labels.start, values[here])
 
 
 class Glas:

@@ -15,10 +15,12 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding_bag
 
 from tierrank._types import AnyArray
+from tierrank.extreme.sharding import Ranks
 from tierrank.training.settings import check_count
 
 ROWS = 256  # that labels are ranked for at once
 BLOCK = 1 << 14  # labels whose scores are there at once
+DRAWN = 1 << 21  # weights of other ranks' labels that are drawn at once
 
 
 class SparseRows(NamedTuple):
@@ -73,6 +75,8 @@ class Network(nn.Module):
         widths of the layers between
     input_dropout, hidden_dropout
         probability with which an entry of X, or a hidden number, is left out in training
+    own
+        the labels that are here, where others are with other ranks; None: all
     """
 
     def __init__(
@@ -83,21 +87,33 @@ class Network(nn.Module):
         *,
         input_dropout: float = 0.0,
         hidden_dropout: float = 0.0,
+        own: slice | None = None,
     ) -> None:
         super().__init__()
+        self.n_labels = n_labels
+        self.own = slice(0, n_labels) if own is None else own
         self.input_dropout, self.hidden_dropout = input_dropout, hidden_dropout
         self.features = nn.Parameter(torch.empty(n_features, hidden[0]))
         self.feature_bias = nn.Parameter(torch.empty(hidden[0]))
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(hidden))
-        self.labels = nn.Parameter(torch.empty(n_labels, hidden[-1]))
-        self.label_bias = nn.Parameter(torch.empty(n_labels))
+        here = self.own.stop - self.own.start
+        self.labels = nn.Parameter(torch.empty(here, hidden[-1]))
+        self.label_bias = nn.Parameter(torch.empty(here))
 
     def reset(self) -> None:
-        """Draw first weights as `nn.Linear` does, uniform in ±1/√inputs."""
-        for parts in ((self.features, self.feature_bias), (self.labels, self.label_bias)):
-            inputs = len(parts[0]) if parts[0] is self.features else parts[0].shape[1]
-            for part in parts:
-                nn.init.uniform_(part, -(inputs**-0.5), inputs**-0.5)
+        """Draw first weights as `nn.Linear` does, uniform in ±1/√inputs.
+
+        Those of labels on other ranks are drawn too, in the same order, and let go.
+        """
+        bound = len(self.features) ** -0.5
+        for part in (self.features, self.feature_bias):
+            nn.init.uniform_(part, -bound, bound)
+        bound = self.labels.shape[1] ** -0.5
+        for part in (self.labels, self.label_bias):
+            row = part[0].numel()
+            _draw_and_drop(self.own.start * row)
+            nn.init.uniform_(part, -bound, bound)
+            _draw_and_drop((self.n_labels - self.own.stop) * row)
 
     def forward(self, rows: SparseRows, features: Tensor | None = None) -> Tensor:
         """[rows, width] hidden numbers.
@@ -120,7 +136,12 @@ class Network(nn.Module):
 
 
 def top_labels(
-    networks: Sequence[Network], X: Any, k: int, *, offset: Tensor | None = None
+    networks: Sequence[Network],
+    X: Any,
+    k: int,
+    *,
+    offset: Tensor | None = None,
+    ranks: Ranks | None = None,
 ) -> tuple[AnyArray, AnyArray]:
     """[rows, k] labels, best first, and their scores; equal scores by label.
 
@@ -134,7 +155,11 @@ def top_labels(
         not more than there are labels
     offset
         [labels] added to all scores, or None
+    ranks
+        those that hold the other labels, and ask the same; None: all labels are here
     """
+    own, ranks = networks[0].own, ranks or Ranks()
+    offset = None if offset is None else offset[own]
     device = networks[0].labels.device
     labels = np.empty((X.shape[0], k), dtype=np.int64)
     scores = np.empty((X.shape[0], k), dtype=np.float32)
@@ -143,8 +168,18 @@ def top_labels(
             some = slice(start, start + ROWS)
             rows = SparseRows.of(X[some]).to(device)
             best, which = _of_rows(networks, [network(rows) for network in networks], k, offset)
+            if ranks.size > 1:  # lower labels are with lower ranks, so equal scores stay by label
+                best, which = _padded(best, k, -torch.inf), _padded(which + own.start, k, -1)
+                best, order = _in_order(ranks.side_by_side(best), k)
+                which = ranks.side_by_side(which).gather(1, order)
             scores[some], labels[some] = best.cpu().numpy(), which.cpu().numpy()
     return labels, scores
+
+
+def _draw_and_drop(count: int) -> None:
+    """Leave torch's generator as so many uniform draws would."""
+    for start in range(0, count, DRAWN):
+        torch.empty(min(DRAWN, count - start)).uniform_()
 
 
 def _of_rows(
@@ -189,6 +224,10 @@ def _in_order(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k highest of each row, or all, and their columns; equal ones stay in their order."""
     ordered, at = scores.sort(dim=1, descending=True, stable=True)
     return ordered[:, :k], at[:, :k]
+
+
+def _padded(numbers: Tensor, k: int, value: float) -> Tensor:
+    return nn.functional.pad(numbers, (0, k - numbers.shape[1]), value=value)
 
 
 def padded(labels: AnyArray, k: int) -> AnyArray:

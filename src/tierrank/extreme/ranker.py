@@ -18,6 +18,7 @@ from tierrank.extreme.network import Network, padded, top_labels, widths
 from tierrank.extreme.optimisers import Name as OptimiserName
 from tierrank.extreme.runs import Runs, check_shares, checked_rates, hold_out, validation_set
 from tierrank.extreme.samplers import Name as SamplerName
+from tierrank.extreme.sharding import SPREAD, Shards, SpreadRows
 from tierrank.metrics import labels as label_metrics
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Watch
@@ -40,6 +41,10 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     on the heels of the gradient: memory is that of the weights, three times with Adam (four with
     validation data, for the best epoch's), and little besides. A step looks at all labels, or with
     `negatives` at a sample that stands for those a row does not have.
+
+    Started as several processes, the ranks of ``torchrun`` or of any launcher that
+    `torch.distributed` knows, each holds a slice of the labels. All of them then call `fit`,
+    `predict`, `score` and `tierrank.save`, with the same arguments, and learn what one would have.
 
     Parameters
     ----------
@@ -121,6 +126,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     networks_: list[Network]
     history_: History
     trials_: list[dict[str, float | int | None]]
+    _shards = Shards()
 
     def __init__(
         self,
@@ -180,6 +186,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 20.0,
         watch: Watch | None = None,
+        data_ranks: int = 1,
     ) -> Self:
         """Learn from rows and their labels. Rows without a label teach nothing.
 
@@ -197,7 +204,11 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         checkpoint_every
             seconds between two states that are kept, at least
         watch
-            called in long epochs and after each one with a `tierrank.training.Progress`
+            called in long epochs and after each one with a `tierrank.training.Progress`; of several
+            processes, by the first
+        data_ranks
+            of several processes, parts that the rows of a batch are in; the processes divided by
+            it share the labels. It pays where batches are large.
         """
         data = MultiLabelData(X, Y)
         held_out = None if eval_set is None else validation_set(eval_set)
@@ -208,14 +219,17 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         self.n_rows_ = data.n_rows
         self.label_counts_ = np.bincount(data.Y.indices, minlength=data.n_labels)
         plan = self._plan(checkpoint, checkpoint_every, data, held_out)
+        shards = self._shards = Shards.join(device_for(self.accelerator), data_ranks)
+        shards.check_labels(data.n_labels)
         known = plan.load()
         seed = seed_from(self.random_state) if known is None else int(known[0]["seed"])
-        if known is None:
+        seed = shards.everyone.agree(seed)
+        if known is None and shards.everyone.rank == 0:
             plan.save({"seed": seed}, {})
         taught = data
         if held_out is None and self.validation:
             taught, held_out = hold_out(data, self.validation, seed)
-        runs = Runs(self, plan, seed, watch)
+        runs = Runs(self, plan, seed, watch, shards)
         runs.choose_rate(taught, held_out, rates)
         if self.refit:
             runs.refit(data)
@@ -275,7 +289,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
             boost = propensity * np.log(self.inverse_propensity())
             offset = torch.from_numpy(boost.astype(np.float32)).to(device)
         networks = [network.to(device).eval() for network in self.networks_]
-        labels, scores = top_labels(networks, rows, k, offset=offset)
+        labels, scores = top_labels(networks, rows, k, offset=offset, ranks=self._shards.labels)
         return (labels, scores) if return_scores else labels
 
     def inverse_propensity(self, a: float = 0.55, b: float = 1.5) -> FloatArray:
@@ -323,6 +337,9 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         for number, network in enumerate(self.networks_):
             for name, value in network.state_dict().items():
                 tensors[f"{number}.{name}"] = value.cpu().numpy()
+                if self._shards.everyone.size > 1 and name in SPREAD:
+                    spread: Any = SpreadRows(value, self.n_labels_, self._shards)
+                    tensors[f"{number}.{name}"] = spread
         return info, tensors
 
     @classmethod
@@ -362,13 +379,14 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"there are weights of more than {info['networks']} networks")
         return ranker
 
-    def _network(self) -> Network:
+    def _network(self, own: slice | None = None) -> Network:
         return Network(
             self.n_features_in_,
             self.n_labels_,
             widths(self.hidden),
             input_dropout=self.input_dropout,
             hidden_dropout=self.hidden_dropout,
+            own=own,
         )
 
     def _json_params(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from tierrank import _native
+from tierrank.extreme.sharding import Ranks
 from tierrank.losses.record import find_fused
 from tierrank.plackett_luce.kernels import compiled_for
 from tierrank.tiers import Tiers
@@ -79,8 +80,11 @@ class Rest(Protocol):
     def add(self, block: Block) -> None:
         """Take in a block; its scores end up as `gradient` wants them."""
 
-    def losses(self) -> tuple[Tensor, Tensor]:
-        """[lists] losses, once all blocks are in, and [entries] their slopes in what is named."""
+    def losses(self, ranks: Ranks) -> tuple[Tensor, Tensor]:
+        """[lists] losses, once all blocks are in, and [entries] their slopes in what is named.
+
+        Ranks have each taken in blocks of their own labels; all get the same numbers.
+        """
 
     def prepare(self, block: Block) -> None:
         """Bring fresh scores to where `add` would leave them."""
@@ -137,20 +141,27 @@ class CollapsedRest:
     def add(self, block: Block) -> None:
         """Go on with the log-sum-exp, as (largest, Σ e^(w − largest))."""
         self.prepare(block)
-        largest = torch.maximum(self.largest, block.scores.amax(1))
-        base = torch.where(largest == -torch.inf, 0.0, largest)  # no rest, so far
-        self.total *= (self.largest - base).double().exp()
+        base = self._rebase(torch.maximum(self.largest, block.scores.amax(1)))
         self.total += (block.scores - base[:, None]).exp_().sum(1)
-        self.largest = largest
 
-    def losses(self) -> tuple[Tensor, Tensor]:
+    def _rebase(self, largest: Tensor) -> Tensor:
+        """Sum relative to [lists] scores from now on; gives these, or 0 with no rest so far."""
+        base = torch.where(largest == -torch.inf, 0.0, largest)
+        self.total *= (self.largest - base).double().exp()
+        self.largest = largest
+        return base
+
+    def losses(self, ranks: Ranks) -> tuple[Tensor, Tensor]:
         """Ask the objective about short lists: what is named, and the rest as one label.
 
         All scores are taken relative to the rest's largest, where float32 has the most digits.
         """
+        if ranks.size > 1:
+            self._rebase(ranks.max(self.largest.clone()))
+            self.total = ranks.sum(self.total)
         lengths, per_list = self.tiers.lengths, self.tiers.list_offsets.diff()
         list_of = range_numbers(lengths)
-        finite = self.largest < torch.inf
+        finite = self.total.isfinite()  # not if any score is NaN or inf
         finite[list_of[~self.scores.isfinite()]] = False
         _refuse_infinite(finite)
         has_rest = self.total > 0
@@ -202,8 +213,10 @@ class PairwiseRest:
         self.prepare(block)
         self._pairs(block, None)
 
-    def losses(self) -> tuple[Tensor, Tensor]:
+    def losses(self, ranks: Ranks) -> tuple[Tensor, Tensor]:
         """Add the pairs among what is named, where that has several tiers."""
+        self.by_list = ranks.sum(self.by_list)
+        self.named_slopes = ranks.sum(self.named_slopes)
         _refuse_infinite(self.by_list.isfinite())
         several = self.tiers.list_offsets.diff() > 1
         if several.any():

@@ -17,6 +17,7 @@ from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner
 from tierrank.extreme.network import Network, padded, top_labels, widths
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.samplers import Sampler, sampler_from
+from tierrank.extreme.sharding import ShardedCheckpoint, Shards
 from tierrank.losses.record import find_fused
 from tierrank.metrics import labels as label_metrics
 from tierrank.names import check_sampler
@@ -44,12 +45,20 @@ class Runs:
         of the first run; further members have others that follow from it
     watch
         told of every run's progress
+    shards
+        the ranks that learn together
     """
 
     def __init__(
-        self, ranker: ExtremeRanker, plan: Checkpoint, seed: int, watch: Watch | None
+        self,
+        ranker: ExtremeRanker,
+        plan: Checkpoint,
+        seed: int,
+        watch: Watch | None,
+        shards: Shards,
     ) -> None:
-        self.ranker, self.plan, self.seed, self.watch = ranker, plan, seed, watch
+        self.ranker, self.plan, self.seed, self.shards = ranker, plan, seed, shards
+        self.watch = watch if shards.everyone.rank == 0 else None
         self.course = Course(ranker.max_epochs, ranker.patience)
 
     def choose_rate(
@@ -121,14 +130,16 @@ class Runs:
         if self.plan.folder is not None:
             kind = "refit" if valid is None and ranker.refit else f"rate-{rate!r}"
             folder = Path(self.plan.folder) / f"{kind}-{member}"
-        checkpoint = Checkpoint(folder, self.plan.identity, every=self.plan.every)
+        checkpoint = ShardedCheckpoint(
+            self.shards, data.n_labels, folder, self.plan.identity, every=self.plan.every
+        )
         seed = self.seed
         if member:
             seed = int(np.random.SeedSequence([self.seed, member]).generate_state(1)[0])
         device = device_for(ranker.accelerator)
         with own_randomness(device):
             seed_generators(seed, device)
-            network = ranker._network()
+            network = ranker._network(self.shards.labels.part(data.n_labels))
             network.reset()
             network.to(device)
         learner = self._learner(network, rate, data)
@@ -158,13 +169,16 @@ class Runs:
             ranker.objective,
             self._sampler(data),
             Glas(data.Y, ranker.glas) if ranker.glas else None,
+            self.shards,
         )
 
     def _optimiser(self, network: Network, rate: float) -> RowOptimiser:
         ranker = self.ranker
-        sparse = [network.features] + [network.labels] * (ranker.negatives is not None)
+        sparse = [network.features.numel()]
+        if ranker.negatives is not None:
+            sparse.append(network.n_labels * network.labels.shape[1])  # on all ranks
         lazy = ranker.updates == "lazy" or (
-            ranker.updates == "auto" and max(each.numel() for each in sparse) > EXACT_WEIGHTS
+            ranker.updates == "auto" and max(sparse) > EXACT_WEIGHTS
         )
         parameters = {name: value.detach() for name, value in network.named_parameters()}
         return RowOptimiser(
@@ -195,7 +209,7 @@ class Runs:
         k = min(metric.k, valid.n_labels)
 
         def evaluate() -> float:
-            top, _ = top_labels([network], valid.X, k)
+            top, _ = top_labels([network], valid.X, k, ranks=self.shards.labels)
             return float(metric(padded(top, metric.k), valid.Y, propensity))
 
         return evaluate

@@ -14,10 +14,21 @@ from tierrank.cli import options
 from tierrank.cli.app import extreme
 from tierrank.cli.estimators import OPTIONS, as_options, checked_settings
 from tierrank.cli.extreme.inputs import Data, LabelledRows
-from tierrank.cli.options import explained, note, option, parse_settings, stdout
+from tierrank.cli.options import (
+    INTERRUPTED,
+    explained,
+    note,
+    option,
+    parse_settings,
+    process_number,
+    stdout,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tierrank.cli.extreme.inputs import Parts
+    from tierrank.cli.training import TrainingFolder
     from tierrank.data import MultiLabelData
     from tierrank.extreme.ranker import ExtremeRanker
 
@@ -100,19 +111,23 @@ def train(
     checkpoint_every: Annotated[float, option(
         "Time between two checkpoints; ten times as long as writing one takes, if that is longer.",
         min=0, metavar="SECONDS")] = 20.0,
+    data_ranks: Annotated[int, option(
+        "Under torchrun: parts that the rows of a step are in; the processes divided by it share "
+        "the labels.", min=1, metavar="RANKS")] = 1,
 ) -> None:  # fmt: skip
     """Train a ranker of labels on rows that have some of them, and save it.
 
     Ctrl-C stops after the step at hand and leaves a model that can be used; --resume then goes on
     to the very model that an undisturbed run would have given, also after a crash.
+
+    torchrun --nproc-per-node=2 -m tierrank extreme train … shares the labels among processes. What
+    torchrun starts once more (--max-restarts) goes on by itself.
     """
     options.check_choice(resume=resume, overwrite=overwrite)
     if valid is not None and valid_fraction is not None:
         raise ValueError("--valid gives the validation data: leave out --valid-fraction.")
     if valid is None and valid_labels is not None:
         raise ValueError("--valid-labels are those of --valid: give that as well.")
-    if "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("WORLD_SIZE") != "1":
-        raise ValueError("this works in one process, with --threads: start it without torchrun.")
     check_label_names(objective, metric, sampler)
 
     from tierrank.cli.extreme.inputs import read_parts
@@ -134,26 +149,62 @@ def train(
         metric=metric,
         random_state=seed,
     )
+    folder = TrainingFolder(out, several_runs=True)
+    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)):  # torchrun lost a process
+        resume = resume or folder.state == "unfinished" or not overwrite
+        overwrite = overwrite and not resume
+    read = partial(
+        read_parts,
+        (data, how),
+        None if valid is None else (valid, how.of_other(valid_labels)),
+        n_features=n_features,
+        n_labels=n_labels,
+    )
+    fit = partial(_fit, every=checkpoint_every, data_ranks=data_ranks)
+    if process_number() > 0:
+        if not (resume and folder.state == "finished"):
+            _help_first(folder, ranker, read(), fit)
+        return
     train_into(
-        TrainingFolder(out, several_runs=True),
+        folder,
         ranker,
         resume=resume,
         overwrite=overwrite,
-        read=partial(
-            read_parts,
-            (data, how),
-            None if valid is None else (valid, how.of_other(valid_labels)),
-            n_features=n_features,
-            n_labels=n_labels,
-        ),
-        describe=_describe,
-        fit=partial(_fit, every=checkpoint_every),
+        read=read,
+        describe=partial(_describe, data_ranks=data_ranks),
+        fit=fit,
         summarise=_summarise,
         unit="epoch",
     )
 
 
-def _fit(ranker: ExtremeRanker, parts: Parts, checkpoint: Path, *, every: float) -> None:
+def _help_first(
+    folder: TrainingFolder,
+    ranker: ExtremeRanker,
+    parts: Parts,
+    fit: Callable[[ExtremeRanker, Parts, Path], None],
+) -> None:
+    """Hold some of the labels while the first of `torchrun`'s processes says and saves all."""
+    import typer
+
+    import tierrank
+    from tierrank.cli.training import has_steps
+
+    try:
+        fit(ranker, parts, folder.checkpoint)
+    except KeyboardInterrupt:
+        if has_steps(ranker):
+            tierrank.save(ranker, folder.path)
+        raise typer.Exit(INTERRUPTED) from None
+    tierrank.save(ranker, folder.path)
+    _score_of_several(ranker, parts)
+
+
+def _fit(
+    ranker: ExtremeRanker, parts: Parts, checkpoint: Path, *, every: float, data_ranks: int
+) -> None:
+    from contextlib import nullcontext
+
     from tierrank.cli.progress import TrainingDisplay
 
     data, valid = parts.train, parts.valid
@@ -163,7 +214,8 @@ def _fit(ranker: ExtremeRanker, parts: Parts, checkpoint: Path, *, every: float)
         rows=_rows_an_epoch(ranker, data, valid),
         labels=_labels_a_row(ranker, data),
     )
-    with display, as_options(_LABEL_OPTIONS):
+    shown = display if process_number() == 0 else nullcontext()
+    with shown, as_options(_LABEL_OPTIONS):
         ranker.fit(
             data.X,
             data.Y,
@@ -171,6 +223,7 @@ def _fit(ranker: ExtremeRanker, parts: Parts, checkpoint: Path, *, every: float)
             checkpoint=checkpoint,
             checkpoint_every=every,
             watch=display.watch,
+            data_ranks=data_ranks,
         )
 
 
@@ -199,7 +252,7 @@ def _labels_a_row(ranker: ExtremeRanker, data: MultiLabelData) -> float:
     return float((1 - (1 - share) ** ranker.batch_rows).sum())  # different ones of a batch's
 
 
-def _describe(ranker: ExtremeRanker, parts: Parts) -> None:
+def _describe(ranker: ExtremeRanker, parts: Parts, *, data_ranks: int) -> None:
     """Say what there is to learn from, how, and what it takes."""
     from tierrank.report.tables import plain_table
 
@@ -223,7 +276,7 @@ def _describe(ranker: ExtremeRanker, parts: Parts) -> None:
     if judged:
         by = "valid" if parts.valid is not None else f"{ranker.validation:.0%} of the rows"
         console.print(f"The best epoch by {ranker.metric} on {by} is kept.", markup=False)
-    _show_memory(ranker, data, judged)
+    _show_memory(ranker, data, judged, data_ranks)
 
 
 def _summarise(ranker: ExtremeRanker, parts: Parts, seconds: float) -> None:
@@ -243,8 +296,8 @@ def _summarise(ranker: ExtremeRanker, parts: Parts, seconds: float) -> None:
         table.add_row(f"{rate:g}", value, f"{trial['epoch'] or ''}", kept)
     if history.best_metric is not None:
         console.print(table)
-    if parts.valid is not None and (ranker.refit or ranker.members > 1):
-        score = ranker.score(parts.valid.X, parts.valid.Y)
+    score = _score_of_several(ranker, parts)
+    if score is not None:
         console.print(f"All of it together: valid {ranker.metric} {score:.4f}", markup=False)
     epoch = history.best_step or history.steps[-1]
     what = f"learning rate {ranker.learning_rate_:g}, {history.unit} {epoch:,}"
@@ -253,18 +306,28 @@ def _summarise(ranker: ExtremeRanker, parts: Parts, seconds: float) -> None:
     console.print(f"Kept: {what}{more}; {duration(seconds)}", markup=False)
 
 
-def _show_memory(ranker: ExtremeRanker, data: MultiLabelData, judged: bool) -> None:
+def _score_of_several(ranker: ExtremeRanker, parts: Parts) -> float | None:
+    """The metric of networks that were not judged as they are, or together, while they learned."""
+    if parts.valid is None or not (ranker.refit or ranker.members > 1):
+        return None
+    return ranker.score(parts.valid.X, parts.valid.Y)
+
+
+def _show_memory(
+    ranker: ExtremeRanker, data: MultiLabelData, judged: bool, data_ranks: int
+) -> None:
     from tierrank.cli.progress import size
     from tierrank.report.tables import plain_table
 
-    parts = needs(
-        ranker, data.n_features, data.n_labels, learning_rates=len(rates(ranker)), judged=judged
-    )
+    launched = os.environ if "TORCHELASTIC_RUN_ID" in os.environ else {}
+    ranks, here = (int(launched.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    labels = -(-data.n_labels // max(1, ranks // data_ranks))
+    parts = needs(ranker, data.n_features, labels, learning_rates=len(rates(ranker)), judged=judged)
     table = plain_table(None, "memory for", "at most")
     for name, count in parts.items():
         table.add_row(name, size(count))
-    total, free = sum(parts.values()), available()
-    table.add_row("together", size(total))
+    total, free = here * sum(parts.values()), available()
+    table.add_row("together" if here == 1 else f"of {here} processes, together", size(total))
     if free is not None:
         table.add_row("(free now)", size(free))
     stdout().print(table)

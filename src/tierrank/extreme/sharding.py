@@ -1,0 +1,360 @@
+"""Labels spread over several processes, the ranks of `torchrun`: who holds which, and what is told.
+
+Rank l of L holds a slice of the labels: weights, the optimiser's memory, its part of a checkpoint
+and its own best labels of a row. What leads up to the last layer is held by all. The likelihood
+needs of the other ranks no more than each row's log-sum-exp of its rest and the scores of its own
+labels, so a step moves
+
+    batch · (hidden + 2) + labels of its rows
+
+numbers over a rank's network, whatever the number of labels. (A pairwise loss sums slopes of the
+rows' labels in place of the log-sum-exp's two numbers.)
+
+With D · L ranks, rank d · L + l looks at part d of a batch's rows alone, and the gradients of its
+labels are summed over d: that grows with the labels, and pays where batches are large.
+
+Everything here is done by `torch.distributed`: gloo for the CPU, NCCL for GPUs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from tierrank import storage
+from tierrank.storage import Arrays
+from tierrank.training import Checkpoint
+from tierrank.training.progress import SAVINGS_BETWEEN
+from tierrank.training.settings import check_count
+
+LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torch's env:// needs
+SPREAD = ("labels", "label_bias")  # parameters with a row a label
+PIECE = 1 << 24  # bytes of a matrix that go to the rank that saves at once
+
+T = TypeVar("T")
+
+
+class Ranks:
+    """Processes that put numbers together. Alone, the default, all methods give what they get.
+
+    Parameters
+    ----------
+    group
+        of `torch.distributed`; None: there is one process
+    device
+        where the group's backend wants its tensors
+
+    Attributes
+    ----------
+    rank, size
+        this process's number, and how many there are
+    sent
+        bytes of all that was put together so far, as they lie in memory. A ring of R ranks sends
+        2 (R − 1) / R as many from each, to add them up.
+    """
+
+    def __init__(
+        self, group: dist.ProcessGroup | None = None, device: torch.device | None = None
+    ) -> None:
+        self.group, self.device = group, device
+        self.rank = 0 if group is None else dist.get_rank(group)
+        self.size = 1 if group is None else dist.get_world_size(group)
+        self.sent = 0
+
+    def part(self, count: int, rank: int | None = None) -> slice:
+        """Which of so many things a rank has, this one if none is named."""
+        rank = self.rank if rank is None else rank
+        return slice(count * rank // self.size, count * (rank + 1) // self.size)
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Add up all ranks' tensors; the same bits on all, in place if they lie in order."""
+        return self._reduced(tensor, dist.ReduceOp.SUM)
+
+    def max(self, tensor: Tensor) -> Tensor:
+        """The largest of all ranks' numbers. A NaN may be lost."""
+        return self._reduced(tensor, dist.ReduceOp.MAX)
+
+    def _reduced(self, tensor: Tensor, operation: Any) -> Tensor:
+        if self.size > 1:
+            tensor = tensor.contiguous()
+            self.sent += tensor.nbytes
+            dist.all_reduce(tensor, operation, group=self.group)
+        return tensor
+
+    def side_by_side(self, tensor: Tensor) -> Tensor:
+        """[rows, numbers] of all ranks, in their order, as [rows, ranks · numbers]."""
+        if self.size == 1:
+            return tensor
+        found = [torch.empty_like(tensor) for _ in range(self.size)]
+        self.sent += tensor.nbytes
+        dist.all_gather(found, tensor.contiguous(), group=self.group)
+        return torch.cat(found, 1)
+
+    def from_first(self, tensor: Tensor) -> Tensor:
+        """The first rank's tensor, in place."""
+        if self.size > 1:
+            self.sent += tensor.nbytes
+            dist.broadcast(tensor, group=self.group, group_src=0)
+        return tensor
+
+    def to_first(self, tensor: Tensor, source: int) -> Tensor:
+        """A rank's tensor on the first rank; others give one of this shape, which they get back."""
+        if source and self.rank == source:
+            dist.send(tensor.contiguous(), group=self.group, group_dst=0)
+        elif source and self.rank == 0:
+            dist.recv(tensor, group=self.group, group_src=source)
+        return tensor
+
+    def agree(self, value: T) -> T:
+        """The first rank's value of what can be JSON."""
+        if self.size == 1:
+            return value
+        text = json.dumps(value).encode()
+        length = int(self.from_first(torch.tensor([len(text)], device=self.device)))
+        given = torch.zeros(length, dtype=torch.uint8, device=self.device)
+        if self.rank == 0:
+            given.copy_(torch.tensor(list(text), dtype=torch.uint8))
+        said: T = json.loads(bytes(self.from_first(given).tolist()))
+        return said
+
+    def any(self, value: bool) -> bool:
+        """Whether it is so on any rank; all have come here when one goes on."""
+        return bool(self.sum(torch.tensor([float(value)], device=self.device)).item() > 0)
+
+
+@dataclass(frozen=True)
+class Shards:
+    """A rank's place in a mesh of data × labels. Alone, the default, it has all of both.
+
+    Attributes
+    ----------
+    labels
+        ranks that look at the same rows, each with a slice of the labels
+    rows
+        ranks that hold the same labels, each with a part of a batch's rows
+    everyone
+        all of them; the first is the first of both others
+    """
+
+    labels: Ranks = field(default_factory=Ranks)
+    rows: Ranks = field(default_factory=Ranks)
+    everyone: Ranks = field(default_factory=Ranks)
+
+    @classmethod
+    def join(cls, device: torch.device, data_ranks: int = 1) -> Shards:
+        """Find the other ranks, if a launcher started some or a process group is there already.
+
+        Parameters
+        ----------
+        device
+            where networks learn
+        data_ranks
+            parts that the rows of a batch are in; the ranks divided by these share the labels
+        """
+        check_count("data_ranks", data_ranks)
+        if not (dist.is_available() and (dist.is_initialized() or _launched())):
+            ranks = 1
+        else:
+            if not dist.is_initialized():
+                if device.type == "cuda":
+                    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+                dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+                atexit.register(_leave)
+            ranks = dist.get_world_size()
+        if ranks % data_ranks:
+            raise ValueError(
+                f"data_ranks={data_ranks} does not divide the {ranks} processes there are: give "
+                "a number that does, or start as many processes as go with it"
+            )
+        if ranks == 1:
+            return cls()
+        everyone = Ranks(dist.group.WORLD, device)
+        if data_ranks == 1:
+            return cls(labels=everyone, everyone=everyone)
+        from torch.distributed.device_mesh import init_device_mesh
+
+        mesh = init_device_mesh(
+            device.type, (data_ranks, ranks // data_ranks), mesh_dim_names=("data", "labels")
+        )
+        labels, rows = (Ranks(mesh.get_group(name), device) for name in ("labels", "data"))
+        return cls(labels, rows, everyone)
+
+    @property
+    def sent(self) -> int:
+        """Bytes of all that was put together so far."""
+        return sum(each.sent for each in {id(each): each for each in vars(self).values()}.values())
+
+    def check_labels(self, n_labels: int) -> None:
+        """Refuse labels that are fewer than the ranks that share them."""
+        if self.labels.size > n_labels:
+            raise ValueError(
+                f"{self.labels.size} processes share the labels, but there are {n_labels}: start "
+                "fewer processes, or let them share the rows with data_ranks"
+            )
+
+
+def _launched() -> bool:
+    """Whether a launcher such as `torchrun` started several processes."""
+    return all(name in os.environ for name in LAUNCHED) and os.environ["WORLD_SIZE"] != "1"
+
+
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+class SpreadRows(storage.Spread):
+    """A parameter with a row a label, which the first rank writes as the others send their rows."""
+
+    def __init__(self, own: Tensor, n_labels: int, shards: Shards) -> None:
+        self.own, self.shards = own, shards
+        self.shape = (n_labels, *own.shape[1:])
+        self.dtype = np.dtype(np.float32)
+        self.nbytes = int(np.prod(self.shape)) * self.dtype.itemsize
+        self.here = shards.everyone.rank == 0
+
+    def pieces(self) -> Iterator[np.ndarray[Any, Any]]:
+        """All rows in order, on the first rank; all ranks go through them together."""
+        ranks, device = self.shards.labels, self.shards.labels.device
+        if self.shards.rows.rank:
+            return
+        step = max(1, PIECE // max(1, self.nbytes // self.shape[0]))
+        for source in range(ranks.size):
+            part = ranks.part(self.shape[0], source)
+            for start in range(0, part.stop - part.start, step):
+                count = min(step, part.stop - part.start - start)
+                if ranks.rank == source:
+                    piece = self.own[start : start + count].to(device)
+                else:
+                    piece = torch.empty(count, *self.shape[1:], device=device)
+                if ranks.rank in (0, source):
+                    piece = ranks.to_first(piece, source)
+                yield piece.cpu().numpy()
+
+    def wait(self) -> None:
+        """Until all ranks are here."""
+        self.shards.everyone.any(False)
+
+
+class ShardedCheckpoint(Checkpoint):
+    """A checkpoint to which every rank adds its labels, and that any number of ranks can read.
+
+    Each rank writes its slice beside, as `labels-TOKEN-START`; then the first one writes all else
+    and which slices belong to it. Whoever is killed before that leaves the state before. All ranks
+    must see the same folder. With one rank it is an ordinary checkpoint.
+
+    Parameters
+    ----------
+    shards
+        the ranks
+    n_labels
+        how many labels there are on all of them
+    folder, identity, every
+        as for `Checkpoint`
+    """
+
+    def __init__(
+        self,
+        shards: Shards,
+        n_labels: int,
+        folder: Path | str | None,
+        identity: Mapping[str, Any],
+        *,
+        every: float,
+    ) -> None:
+        super().__init__(folder, identity, every=every)
+        self.shards, self.n_labels = shards, n_labels
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to keep the state, by the first rank's clock."""
+        if self.folder is None:
+            return False
+        everyone = self.shards.everyone
+        return everyone.any(super().due and everyone.rank == 0)
+
+    def save(self, state: Mapping[str, Any], tensors: Arrays) -> None:
+        """Keep a state in place of the last one."""
+        if self.folder is None:
+            return
+        begun = time.monotonic()
+        everyone, labels = self.shards.everyone, self.shards.labels
+        token = everyone.agree(secrets.token_hex(4))
+        if labels.size > 1:
+            slices = [labels.part(self.n_labels, rank) for rank in range(labels.size)]
+            parts = [[f"labels-{token}-{each.start}", each.start, each.stop] for each in slices]
+            own = {name: tensors.pop(name) for name in list(tensors) if _is_spread(name)}
+            if self.shards.rows.rank == 0:
+                storage.write(self.folder, str(parts[labels.rank][0]), {}, own)
+            state = {**state, "labels": parts}
+        everyone.any(False)  # all slices are written
+        if everyone.rank == 0:
+            super().save(state, tensors)
+            for old in self.folder.glob("labels-*"):
+                if not old.name.startswith(f"labels-{token}-"):
+                    old.unlink(missing_ok=True)
+            storage.sweep(self.folder, "labels")
+        everyone.any(False)  # it is kept, or this rank would have been killed
+        self._last = time.monotonic()
+        if self.every > 0:
+            self._wait = max(self.every, SAVINGS_BETWEEN * (self._last - begun))
+
+    def load(self) -> tuple[dict[str, Any], Arrays] | None:
+        """The state that was kept, with this rank's labels, or None if there is none."""
+        saved = super().load()
+        said = None if saved is None else json.dumps(saved[0], sort_keys=True)
+        if self.folder is not None and self.shards.everyone.agree(said) != said:
+            raise storage.StorageError(
+                f"{self.folder}: rank {self.shards.everyone.rank} finds another state here than "
+                "rank 0: give a folder that all ranks share."
+            )
+        if saved is None:
+            return None
+        state, tensors = saved
+        own = self.shards.labels.part(self.n_labels)
+        if "labels" in state:
+            tensors |= self._assembled(state.pop("labels"), own)
+        elif self.shards.labels.size > 1:
+            for name in filter(_is_spread, list(tensors)):
+                tensors[name] = tensors[name][own].copy()
+        return state, tensors
+
+    def _assembled(self, parts: list[Any], own: slice) -> Arrays:
+        """The rows of `own`, from whatever slices were written."""
+        assert self.folder is not None
+        found: dict[str, list[np.ndarray[Any, Any]]] = {}
+        at = own.start
+        for name, start, stop in sorted(parts, key=lambda part: int(part[1])):
+            if stop <= own.start or start >= own.stop:
+                continue
+            if start > at or not re.fullmatch(r"labels-[0-9a-f]{8}-\d+", name):
+                break
+            _, arrays = storage.read(self.folder, name)
+            end = min(stop, own.stop)
+            for key, array in arrays.items():
+                found.setdefault(key, []).append(array[at - start : end - start].copy())
+            at = end
+        if at < own.stop:
+            raise storage.StorageError(
+                f"{self.folder}: has no state of the labels from {at:,} on. Remove it, and begin "
+                "anew."
+            )
+        return {key: np.concatenate(found.pop(key)) for key in list(found)}
+
+
+def _is_spread(name: str) -> bool:
+    """Whether a parameter, or what is remembered of it, has a row a label."""
+    return name.rpartition(".")[2] in SPREAD
