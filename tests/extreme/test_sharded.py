@@ -285,7 +285,7 @@ def test_a_rank_that_is_killed_under_torchrun_comes_back_and_goes_on(tmp_path):
     write_parts(tmp_path)
     words = [
         "extreme", "train", tmp_path / "train.txt", "--hidden", 8, "--learning-rate", 0.002,
-        "--epochs", 150, "--batch", 4, "--valid-fraction", 0, "--checkpoint-every", 0.2,
+        "--epochs", 40, "--batch", 4, "--valid-fraction", 0, "--checkpoint-every", 0.2,
     ]  # fmt: skip
     arguments = [str(each) for each in words]
     launch = [
@@ -319,4 +319,4 @@ def test_a_rank_that_is_killed_under_torchrun_comes_back_and_goes_on(tmp_path):
     assert command([*arguments, "--out", str(tmp_path / "whole")])[0] == 0
     one, other = (tr.load(tmp_path / name) for name in ("killed", "whole"))
     np.testing.assert_allclose(one.history_.loss, other.history_.loss, rtol=1e-3)
-    assert one.history_.steps == other.history_.steps == list(range(1, 151))
+    assert one.history_.steps == other.history_.steps == list(range(1, 41))

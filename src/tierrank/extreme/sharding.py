@@ -33,6 +33,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from tierrank import storage
 from tierrank.storage import Arrays
@@ -171,8 +172,7 @@ class Shards:
             if not dist.is_initialized():
                 if device.type == "cuda":
                     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
-                dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-                atexit.register(_leave)
+                _meet("nccl" if device.type == "cuda" else "gloo")
             ranks = dist.get_world_size()
         if ranks % data_ranks:
             raise ValueError(
@@ -209,6 +209,19 @@ class Shards:
 def _launched() -> bool:
     """Whether a launcher such as `torchrun` started several processes."""
     return all(name in os.environ for name in LAUNCHED) and os.environ["WORLD_SIZE"] != "1"
+
+
+def _meet(backend: str) -> None:
+    """Make the process group of a launcher's processes.
+
+    torchrun may keep its store when it starts them once more, with the addresses of those that are
+    gone: names in it are those of the attempt.
+    """
+    store, rank, ranks = next(rendezvous("env://"))
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = dist.PrefixStore(f"tierrank attempt {attempt}", store)  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
+    atexit.register(_leave)
 
 
 def _leave() -> None:
