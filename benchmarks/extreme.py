@@ -2,6 +2,7 @@
 
     python benchmarks/extreme.py            # about 10 minutes on 2 cores
     python benchmarks/extreme.py --quick    # about 1 minute: fewer labels, fewer rounds
+    python benchmarks/extreme.py --sharded  # about 3 minutes: labels over two processes alone
 
 A step is all that training does with a batch of 128 rows: sparse input layer, ReLU, hidden layer of
 256, the loss over all labels, gradients, and Adam. Rows and label sets are random, the labels by
@@ -10,8 +11,13 @@ Zipf's law, because what they say does not matter here. Contenders take turns.
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import cycle
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,13 +48,17 @@ from tierrank.extreme.network import Network
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.rest import FusedObjective, Loss
 from tierrank.extreme.samplers import sampler_from
+from tierrank.extreme.sharding import Shards
 
 BATCH, HIDDEN, BATCHES = 128, 256, 8
+ONLY_SHARDED = False  # by --sharded
 MB, GB = 1e6, 1e9
 SLOWER_THAN_SOFTMAX = 1.1
 EXTRA_MB = 200.0
 MOST_GB = 16.0
 GROWTH = 1.2
+TWO_RANKS = 0.62
+MORE_BYTES = 1.05
 
 
 class Case(NamedTuple):
@@ -59,6 +69,7 @@ class Case(NamedTuple):
     labels_a_row: int
     negatives: int = 0
     sampler: str = "uniform"
+    hidden: int = HIDDEN
 
 
 class Plan(NamedTuple):
@@ -71,6 +82,8 @@ class Plan(NamedTuple):
     many: int
     features: int
     seconds: float
+    sharded: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    largest: int = 10_000_000
 
 
 FULL = Plan(
@@ -90,6 +103,8 @@ QUICK = FULL._replace(
     many=100_000,
     features=10_000,
     seconds=2.0,
+    sharded=(1_000, 10_000, 100_000),
+    largest=500_000,
 )
 
 
@@ -108,9 +123,12 @@ def softmax(scores: Tensor, tiers: tr.Tiers) -> Tensor:
 class Trainer:
     """A learner of random first weights, and batches to go round in."""
 
-    def __init__(self, case: Case, objective: str | Loss = "pl-partition") -> None:
+    def __init__(
+        self, case: Case, objective: str | Loss = "pl-partition", shards: Shards | None = None
+    ) -> None:
         X, Y = random_rows(case)
-        self.network = Network(case.features, case.labels, (HIDDEN,))
+        own = None if shards is None else shards.labels.part(case.labels)
+        self.network = Network(case.features, case.labels, (case.hidden,), own=own)
         self.network.reset()
         sampler = None
         if case.negatives:
@@ -118,7 +136,7 @@ class Trainer:
         parameters = {name: each.detach() for name, each in self.network.named_parameters()}
         lazy = case.negatives > 0 or case.features > 20_000
         optimiser = RowOptimiser(parameters, name="adam", learning_rate=1e-3, lazy=lazy)
-        self.learner = LabelLearner(self.network, optimiser, objective, sampler)
+        self.learner = LabelLearner(self.network, optimiser, objective, sampler, shards=shards)
         batches = LabelBatches(X, Y, None, size=BATCH, seed=0)
         batches.begin(0)
         share, device = self.learner.share, self.learner.device
@@ -305,13 +323,121 @@ def sampled_table(plan: Plan, progress: Progress) -> tuple[Table, list[Claim]]:
     return Table("Growth with the number of labels", columns, rows, notes), claims
 
 
+class Ranks:
+    """Processes of one thread that share the labels and take a step when they are told."""
+
+    def __init__(self, case: Case, ranks: int) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        here = os.pathsep.join(
+            filter(None, [str(Path(__file__).parent), os.getenv("PYTHONPATH")])
+        )  # fmt: skip
+        common = {
+            "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+            "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "PYTHONPATH": here,
+        }  # fmt: skip
+        code = f"import extreme\nextreme.rank_here(extreme.{case!r})"
+        self.processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", code],
+                env=os.environ | common | {"RANK": str(rank)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(ranks)
+        ]
+        self.sent, self.peak = self.answers()
+
+    def answers(self) -> tuple[int, int]:
+        """Bytes of a step that ranks put together, and of the largest process so far."""
+        said = []
+        for process in self.processes:
+            assert process.stdout is not None
+            said.append([int(word) for word in process.stdout.readline().split()])
+        return said[0][0], max(peak for _, peak in said)
+
+    def step(self) -> None:
+        for process in self.processes:
+            assert process.stdin is not None
+            process.stdin.write("step\n")
+            process.stdin.flush()
+        self.sent, self.peak = self.answers()
+
+    def __enter__(self) -> Ranks:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def rank_here(case: Case) -> None:
+    """Be one of `Ranks`."""
+    torch.set_num_threads(1)
+    shards = Shards.join(torch.device("cpu"))
+    trainer = Trainer(case, shards=shards)
+    said = sys.stdin
+    while True:
+        before = shards.sent
+        trainer.step()
+        print(shards.sent - before, peak_memory(), flush=True)
+        if not said.readline():
+            return
+
+
+def sharded_table(plan: Plan, progress: Progress) -> tuple[Table, list[Claim]]:
+    """What labels over two ranks cost: time, and what travels."""
+    rows: list[list[Any]] = []
+    claims = []
+    sent = []
+    for labels in plan.sharded:
+        case = Case(labels, plan.features, 20)
+        progress(f"{labels:,} labels: one rank and two")
+        with Ranks(case, 1) as one, Ranks(case, 2) as two:
+            both = {"one": Task(one.step), "two": Task(two.step)}
+            times = side_by_side(both, plan.seconds)
+            ratio = times["two"].over(times["one"])
+            sent.append(two.sent)
+            rows.append([
+                f"{labels:,} labels, {case.hidden} hidden", times["one"].median,
+                times["two"].median, ratio, two.sent / 1e3, one.peak / GB, two.peak / GB,
+            ])  # fmt: skip
+    text = f"{plan.sharded[-1]:,} labels: a step of two ranks with a thread each over one with one"
+    claims.append(Claim(text, ratio, TWO_RANKS))
+    text = f"bytes a step, {plan.sharded[-1]:,} labels over {plan.sharded[0]:,}"
+    claims.append(Claim(text, max(sent) / min(sent), MORE_BYTES))
+    progress(f"{plan.largest:,} labels: two ranks")
+    case = Case(plan.largest, plan.features, 20, hidden=64)
+    with Ranks(case, 2) as two:
+        times = side_by_side({"two": Task(two.step)}, plan.seconds)
+        rows.append([
+            f"{case.labels:,} labels, {case.hidden} hidden", None, times["two"].median, None,
+            two.sent / 1e3, None, two.peak / GB,
+        ])  # fmt: skip
+    columns = [
+        Column("a step"), Column("one rank, s", figures), Column("two ranks, s", figures),
+        Column("ratio", figures), Column("kB put together", figures),
+        Column("one rank, GB", figures), Column("each of two, GB", figures),
+    ]  # fmt: skip
+    notes = [
+        "One thread a rank, gloo on loopback. Put together: what a rank brings to the sums of a "
+        "step; in a ring of R it sends 2 (R − 1) / R times that."
+    ]
+    return Table("Labels over ranks", columns, rows, notes), claims
+
+
 def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
     kept: list[Claim] = []
 
     def tables() -> Iterator[tuple[Table, list[Claim]]]:
-        yield head_table(plan, progress)
-        yield memory_table(plan, progress)
-        yield sampled_table(plan, progress)
+        if not ONLY_SHARDED:
+            yield head_table(plan, progress)
+            yield memory_table(plan, progress)
+            yield sampled_table(plan, progress)
+        yield sharded_table(plan, progress)
 
     for table, claims in tables():
         report.add(table)
@@ -321,6 +447,8 @@ def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
 
 
 if __name__ == "__main__":
+    if ONLY_SHARDED := "--sharded" in sys.argv:
+        sys.argv.remove("--sharded")
     main(
         "Time and weigh training steps over huge label sets.",
         ["torch", "numpy", "scipy", "tierrank"],

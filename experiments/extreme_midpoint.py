@@ -26,11 +26,12 @@ from torch import Tensor
 
 import tierrank as tr
 from tierrank.data import MultiLabelData
-from tierrank.extreme.learner import LabelLearner, _checked
+from tierrank.extreme.learner import LabelLearner
 from tierrank.extreme.network import Network, SparseRows
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.extreme.runs import Runs, checked_rates, hold_out
+from tierrank.extreme.sharding import Shards
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers
 from tierrank.training import Checkpoint, Watch
@@ -105,7 +106,9 @@ class MidpointLearner(LabelLearner):
         super().__init__(network, optimiser, "pl-partition")
         self.rule, self.lists, self.lost = rule, 0, 0
 
-    def _all_labels(self, hidden: Tensor, tiers: Tiers, weights: Tensor) -> tuple[float, Tensor]:
+    def _all_labels(
+        self, hidden: Tensor, tiers: Tiers, weights: Tensor, stop: bool
+    ) -> tuple[float, bool, Tensor]:
         weight, bias = self.network.labels.detach(), self.network.label_bias.detach()
         scores = torch.addmm(bias, hidden, weight.T)
         lists, lengths = range_numbers(tiers.lengths), tiers.lengths
@@ -113,7 +116,7 @@ class MidpointLearner(LabelLearner):
         scores[lists, tiers.items] = -torch.inf
         below = torch.logsumexp(scores, 1)
         log_prob, slopes = self.rule(named, below)
-        loss = _checked(-log_prob @ weights)
+        loss, stop = self._together(float(-log_prob @ weights), stop)
         sums = slopes.sum(1)
         self.lists, self.lost = self.lists + len(sums), self.lost + int((sums < LOST).sum())
         by_score = torch.exp(scores - below[:, None]) * (sums * weights)[:, None]
@@ -122,7 +125,7 @@ class MidpointLearner(LabelLearner):
         by_hidden = by_score @ weight
         self.optimiser.update("labels", slice(None), by_score.T @ hidden)
         self.optimiser.update("label_bias", slice(None), by_score.sum(0))
-        return loss, by_hidden
+        return loss, stop, by_hidden
 
 
 class MidpointRuns(Runs):
@@ -131,7 +134,7 @@ class MidpointRuns(Runs):
     def __init__(
         self, ranker: ExtremeRanker, plan: Checkpoint, seed: int, watch: Watch | None, rule: Rule
     ) -> None:
-        super().__init__(ranker, plan, seed, watch)
+        super().__init__(ranker, plan, seed, watch, Shards())
         self.rule = rule
         self.found: list[dict[str, Any]] = []
 

@@ -228,7 +228,7 @@ class LabelLearner:
         This rank looks at its part of the rows and its labels, those of the catalogue from `first`
         on; the way back gives the gradient in all rows of `hidden`.
         """
-        labels, rows, everyone = self.shards.labels, self.shards.rows, self.shards.everyone
+        labels, rows = self.shards.labels, self.shards.rows
         mine = rows.part(len(tiers))
         if mine.start == mine.stop:  # all ranks must take part in every step
             mine, weights = slice(0, 1), torch.zeros_like(weights)
@@ -242,10 +242,7 @@ class LabelLearner:
             loss = float(losses.by_list @ weights[mine])
         except NotFinite:  # for this rank's rows: the others are told
             pass
-        told = torch.tensor([loss if labels.rank == 0 else 0.0, float(stop)], dtype=torch.float64)
-        loss, stopped = everyone.sum(told.to(self.device)).tolist()
-        if not math.isfinite(loss):
-            raise Diverged(loss)
+        loss, stop = self._together(loss, stop)
 
         def backward(update: Update) -> Tensor:
             by_rows = losses.backward(weights[mine], update)
@@ -255,7 +252,16 @@ class LabelLearner:
             by_hidden[mine] = by_rows
             return rows.sum(by_hidden)
 
-        return loss, stopped > 0, backward
+        return loss, stop, backward
+
+    def _together(self, loss: float, stop: bool) -> tuple[float, bool]:
+        """The loss over all rows, if it is finite, and whether any rank was asked to stop."""
+        own = loss if self.shards.labels.rank == 0 else 0.0  # of the same rows, all have the same
+        told = torch.tensor([own, float(stop)], dtype=torch.float64, device=self.device)
+        loss, stopped = self.shards.everyone.sum(told).tolist()
+        if not math.isfinite(loss):
+            raise Diverged(loss)
+        return loss, stopped > 0
 
     def _regulariser(self, tiers: Tiers) -> tuple[Tensor, Tensor] | None:
         """Labels of this rank, ascending and from 0 on, and the regulariser's slopes in weights."""
