@@ -143,7 +143,7 @@ def test_help_in_a_python_of_its_own_does_not_wait_for_torch_either():
 
 def test_the_names_that_commands_know_are_those_of_the_registries():
     from tierrank import metrics, names
-    from tierrank.aggregation.priors import PRIORS
+    from tierrank.aggregation.terms import PRIORS
     from tierrank.data.rankings.reading import FileFormat
     from tierrank.data.rankings.usual_names import KINDS
     from tierrank.extreme.samplers import Name

@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tierrank as tr
 from tierrank.aggregation.connectivity import Disconnected
-from tierrank.aggregation.priors import GaussianPrior
+from tierrank.aggregation.terms import GaussianPrior
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.training import Progress

@@ -8,10 +8,9 @@ from scipy.stats import norm
 import tierrank as tr
 from featured_lists import as_rows, featured_lists
 from tierrank.aggregation.covariates import FeatureAggregator
-from tierrank.aggregation.likelihood import terms_of
 from tierrank.aggregation.linear_worths import FeatureTerm, Unidentified, scatter
 from tierrank.aggregation.lists import distinct
-from tierrank.aggregation.terms import Sum
+from tierrank.aggregation.terms import Sum, terms_of
 
 COEF = np.array([1.0, -0.05, 3.0])
 

@@ -5,8 +5,14 @@ import numpy as np
 import pytest
 
 from tierrank.aggregation.games import read_fixtures
-from tierrank.aggregation.paired_likelihood import MODELS, PairedLoss, derivatives, probabilities
-from tierrank.aggregation.priors import GaussianPrior, PseudoItem
+from tierrank.aggregation.paired_likelihood import (
+    MODELS,
+    GamesTerm,
+    PairedLoss,
+    derivatives,
+    probabilities,
+)
+from tierrank.aggregation.terms import GaussianPrior, PseudoItem, Sum
 
 each_model = pytest.mark.parametrize("model", MODELS)
 
@@ -94,7 +100,7 @@ def loss_of(model, seed, *, teams, home=True, prior=None):
     neutral = rng.random(len(rows)) < 0.3 if home else None
     fixtures = read_fixtures(rows, rng.uniform(0.5, 3, len(rows)), neutral, home=home)
     loss = PairedLoss(fixtures.counted(), model, home=home, prior=prior)
-    return loss, rng.normal(size=loss.size)
+    return loss, rng.normal(size=loss.games.size)
 
 
 @each_model
@@ -103,7 +109,7 @@ def loss_of(model, seed, *, teams, home=True, prior=None):
 def test_gradient_and_hessian_are_those_of_differences(model, teams, prior):
     loss, point = loss_of(model, 3, teams=teams, prior=prior)
     step = 1e-4
-    shifts = step * np.eye(loss.size)
+    shifts = step * np.eye(len(point))
 
     def difference(function):  # fourth order
         return np.array([
@@ -112,8 +118,32 @@ def test_gradient_and_hessian_are_those_of_differences(model, teams, prior):
             for s in shifts
         ])  # fmt: skip
 
-    np.testing.assert_allclose(loss.gradient(point), difference(loss.value), atol=2e-10)
-    np.testing.assert_allclose(loss.hessian(point), difference(loss.gradient), atol=2e-9)
+    def value(point):
+        return loss.value_and_gradient(point)[0]
+
+    def gradient(point):
+        return loss.value_and_gradient(point)[1]
+
+    np.testing.assert_allclose(gradient(point), difference(value), atol=2e-10)
+    hessian = loss.hessian(point)
+    np.testing.assert_allclose(hessian.matrix(), difference(gradient), atol=2e-9)
+    np.testing.assert_allclose(hessian.product(point), hessian.matrix() @ point, atol=1e-10)
+    np.testing.assert_allclose(hessian.diagonal(), hessian.matrix().diagonal(), atol=1e-10)
+
+
+@each_model
+def test_terms_of_parts_of_the_games_add_up(model):
+    loss, point = loss_of(model, 4, teams=True, prior=PseudoItem(0.5))
+    games, home = loss.games.fixtures, np.arange(len(loss.games.fixtures.first)) % 3
+    parts = [GamesTerm(games._select(home == part), model, home=True) for part in range(3)]
+    whole = Sum([*parts, loss.terms[1]])
+    for one, other in zip(
+        whole.value_and_gradient(point), loss.value_and_gradient(point), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+    np.testing.assert_allclose(
+        whole.hessian(point).matrix(), loss.hessian(point).matrix(), atol=1e-10
+    )
 
 
 @each_model
@@ -124,15 +154,16 @@ def test_the_value_is_the_sum_over_the_rows_as_they_were_given(model, teams):
     weights, neutral = rng.uniform(0.5, 3, len(rows)), rng.random(len(rows)) < 0.3
     fixtures = read_fixtures(rows, weights, neutral, home=True)
     loss = PairedLoss(fixtures.counted(), model, home=True)
-    point = rng.normal(size=loss.size)
-    worth = dict(zip(fixtures.players, np.exp(point[: loss.players]), strict=True))
-    t = point[loss.tie_at] if loss.tie_at is not None else 0.0
+    games = loss.games
+    point = rng.normal(size=games.size)
+    worth = dict(zip(fixtures.players, np.exp(point[: games.players]), strict=True))
+    t = point[games.tie_at] if games.tie_at is not None else 0.0
     total = 0.0
     for (a, b, outcome), weight, away in zip(rows, weights, neutral, strict=True):
         first, second = (
             sum(worth[p] for p in (side if isinstance(side, tuple) else (side,))) for side in (a, b)
         )
-        first = first if away else first * np.exp(point[loss.home_at])
+        first = first if away else first * np.exp(point[games.home_at])
         total += weight * np.log(float(chances(model, first, second, t)[1 - outcome]))
     np.testing.assert_allclose(loss.log_likelihood(point), total, rtol=1e-12)
 
@@ -142,11 +173,11 @@ def test_the_sandwich_has_the_outer_products_of_the_games_gradients(teams):
     rows = random_rows(8, teams=teams)
     weights = np.random.default_rng(8).uniform(0.5, 3, len(rows))
     fixtures = read_fixtures(rows, weights, None, home=True)
-    loss = PairedLoss(fixtures.counted(), "davidson", home=True)
-    point = np.random.default_rng(9).normal(size=loss.size)
-    total = np.zeros((loss.size, loss.size))
+    term = GamesTerm(fixtures.counted(), "davidson", home=True)
+    point = np.random.default_rng(9).normal(size=term.size)
+    total = np.zeros((term.size, term.size))
     for game in range(len(rows)):
-        alone = PairedLoss(fixtures._select(np.array([game])), "davidson", home=True)
-        gradient = alone.gradient(point)
+        alone = GamesTerm(fixtures._select(np.array([game])), "davidson", home=True)
+        gradient = alone.value_and_gradient(point)[1]
         total += np.outer(gradient, gradient) / weights[game]
-    np.testing.assert_allclose(loss.variability(point), total, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(term.outer_products(point), total, rtol=1e-10, atol=1e-12)

@@ -116,8 +116,8 @@ def test_the_gradient_is_nothing_at_the_end(model, teams):
     loss = PairedLoss(read_fixtures(rows, None, None, home=False), model)
     point = np.array([*fitted.log_worths_, *fitted._extras.values()])
     assert fitted.converged_
-    assert np.abs(loss.gradient(point)).max() < 1e-8
-    assert np.linalg.eigvalsh(loss.hessian(point))[1] > 0  # but for the one flat direction
+    assert np.abs(loss.value_and_gradient(point)[1]).max() < 1e-8
+    assert np.linalg.eigvalsh(loss.hessian(point).matrix())[1] > 0  # but for the one flat direction
 
 
 @each_model

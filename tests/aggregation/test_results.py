@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import tierrank as tr
-from tierrank.aggregation.bootstrap import drawn_counts
 from tierrank.aggregation.connectivity import Disconnected
 from tierrank.aggregation.linear_worths import Unidentified
-from tierrank.aggregation.priors import GaussianPrior
+from tierrank.aggregation.results import drawn_counts
+from tierrank.aggregation.terms import GaussianPrior
 from tierrank.report.tables import WORTH_COLUMNS
 from tierrank.training import covariance
 from votes import drawn_rankings

@@ -4,28 +4,15 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import tierrank as tr
-from tierrank.aggregation.likelihood import terms_of
 from tierrank.aggregation.lists import distinct, weighted_lists
-from tierrank.aggregation.priors import DiagonalHessian
-from tierrank.aggregation.terms import Sum
+from tierrank.aggregation.solvers import minimise_smooth
+from tierrank.aggregation.terms import MatrixHessian, Sum, terms_of
 from tierrank.training import optim
 from votes import drawn_rankings, tiers_of
 
 
 def counted(*given):
     return distinct(*weighted_lists(*given))
-
-
-class MatrixHessian(DiagonalHessian):
-    def __init__(self, matrix):
-        super().__init__(np.diag(matrix).copy())
-        self.whole = matrix
-
-    def product(self, vector):
-        return self.whole @ vector
-
-    def matrix(self):
-        return self.whole.copy()
 
 
 def laplacian(seed, size):
@@ -56,7 +43,8 @@ def test_negative_curvature_is_noticed_and_gives_a_way_down():
 
 def test_newton_comes_to_the_point_where_the_gradient_vanishes_to_rounding():
     lists = counted(tiers_of(drawn_rankings(3, 20, 300, 6, most_tied=3)[1], 20))
-    descent = optim.newton(Sum(terms_of(lists, "pl-partition")), np.zeros(20))
+    whole = Sum(terms_of(lists, "pl-partition"))
+    descent = minimise_smooth(whole, "newton", np.zeros(20), centred=True, max_iter=100)
     assert descent.stopped_by == "tolerance"
     assert descent.gradient_norm < 1e-10
     assert descent.iterations < 15
@@ -154,8 +142,8 @@ def test_what_conjugate_gradients_did_not_reach_is_said_and_solved_otherwise():
     matrix = laplacian(2, 40)
     right = np.random.default_rng(3).normal(size=40)
     assert not optim.conjugate_gradients(MatrixHessian(matrix), right, 1e-12, most=2).reached
-    found = optim._solve_dense(MatrixHessian(matrix), right - right.mean(), right, centred=True)
-    np.testing.assert_allclose(found, np.linalg.pinv(matrix) @ right, atol=1e-9)
+    found = optim.by_cholesky(matrix, right - right.mean(), shared=40)
+    np.testing.assert_allclose(found - found.mean(), np.linalg.pinv(matrix) @ right, atol=1e-9)
 
 
 def test_no_item_overshoots_to_where_chances_are_flat():

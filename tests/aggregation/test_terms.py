@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 
 import tierrank as tr
-from tierrank.aggregation.likelihood import prepared, terms_of
 from tierrank.aggregation.lists import distinct, weighted_lists
-from tierrank.aggregation.priors import GaussianPrior, PseudoItem
-from tierrank.aggregation.terms import Exact, Smooth, Strict, Sum, Tied, by_columns
+from tierrank.aggregation.terms import (
+    Exact,
+    GaussianPrior,
+    PseudoItem,
+    Smooth,
+    Strict,
+    Sum,
+    Tied,
+    by_columns,
+    prepared,
+    terms_of,
+)
 from votes import central_hessian, drawn_rankings, log_likelihood, tiers_of
 
 

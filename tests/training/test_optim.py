@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 from scipy.special import expit
 
-from tierrank.training.optim import Journal, ascend, lbfgs, refine
+from tierrank.training.optim import Journal, ascend, by_eigenvectors, lbfgs, newton
 
 START = np.array([-1.2, 1.0, 0.3])
 
@@ -127,11 +127,18 @@ def test_a_minimum_at_infinity_is_no_overflow():
 # Newton's last digits ------------------------------------------------------------------------
 
 
+def refined(function, hessian, start):
+    def solve(point, gradient, _):
+        return by_eigenvectors(hessian(point), gradient)
+
+    return newton(function, solve, start, far=0.01)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_newton_makes_the_gradient_vanish_where_lbfgs_stops_short(seed):
     function, hessian = logistic(seed)
     near = lbfgs(function, np.zeros(5), tol=1e-6, max_iter=1000)
-    end = refine(function, hessian, near.point, max_iter=30, iterated=lambda *_: False)
+    end = refined(function, hessian, near.point)
     assert end.stopped_by == "tolerance"
     errors = np.sqrt(np.diag(np.linalg.inv(hessian(end.point))))
     assert np.abs(function(end.point)[1] * errors).max() < 1e-12
@@ -149,26 +156,22 @@ def test_newton_leaves_directions_without_curvature_alone():
         return np.pad(hessian(point[:5]), (0, 1))
 
     start = np.append(lbfgs(function, np.zeros(5), tol=1e-6, max_iter=1000).point, 7.0)
-    end = refine(with_one_more, flat, start, max_iter=30, iterated=lambda *_: False)
+    end = refined(with_one_more, flat, start)
     assert end.stopped_by == "tolerance"
     assert end.point[5] == 7.0
 
 
 def test_newton_says_that_a_minimum_is_at_infinity_and_that_a_saddle_is_none():
-    end = refine(
+    end = refined(
         lambda point: (float(np.logaddexp(0, -point[0])), -expit(-point)),
         lambda point: np.diag(expit(point) * expit(-point)),
         np.zeros(1),
-        max_iter=100,
-        iterated=lambda *_: False,
     )
     assert end.stopped_by == "no minimum"
-    saddle = refine(
+    saddle = refined(
         lambda point: (point[0] ** 2 - point[1] ** 2, np.array([2.0, -2.0]) * point),
         lambda point: np.diag([2.0, -2.0]),
         np.ones(2),
-        max_iter=100,
-        iterated=lambda *_: False,
     )
     assert (saddle.stopped_by, saddle.iterations) == ("line search", 0)
 

@@ -16,19 +16,25 @@ from sklearn.utils.validation import check_is_fitted
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import solvers, state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
-from tierrank.aggregation.likelihood import determined, objective_of, prepared, terms_of
 from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
-from tierrank.aggregation.priors import Prior, prior_from
 from tierrank.aggregation.results import FittedWorths, NotConverged
-from tierrank.aggregation.solvers import Steps
-from tierrank.aggregation.terms import ListTerm, Sum
+from tierrank.aggregation.solvers import Steps, watched
+from tierrank.aggregation.terms import (
+    ListTerm,
+    Prior,
+    Sum,
+    objective_of,
+    prepared,
+    prior_from,
+    terms_of,
+)
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses import find
 from tierrank.names import check_solver, check_uncertainty
 from tierrank.storage import Arrays
-from tierrank.training import Progress, Watch
+from tierrank.training import Watch
 from tierrank.training.covariance import Kind, columns, covariance
 from tierrank.training.optim import Minimum, TwiceDifferentiable
 from tierrank.training.settings import check_count, seed_from
@@ -42,6 +48,28 @@ class FittedLists(FittedWorths):
 
     lists_: CountedLists
     _connectivity: Connectivity | None = None
+
+    def _read_lists(
+        self, rankings: Any, weights: Any, items: Any, rest: Literal["absent", "last"], seed: int
+    ) -> CountedLists:
+        """The lists as the objective sees them, each different one once."""
+        given = weighted_lists(rankings, weights, items, rest)
+        lists = distinct(*prepared(*given, self.objective, self.objective_params, seed))
+        if not len(lists.tiers):
+            raise nothing_said()
+        return lists
+
+    def _terms(self, lists: CountedLists) -> list[ListTerm]:
+        """What is minimised, but for a prior: the sum of these."""
+        return terms_of(lists, self.objective, self.objective_params)
+
+    def _set_likelihood(self, value: float, parameters: float | None) -> None:
+        """Note what is left of the loss of all lists; `parameters` were free, if one can say."""
+        self.log_likelihood_ = self.aic_ = None
+        if find(self.objective).is_likelihood(self.objective_params):
+            self.log_likelihood_ = -value
+            if parameters is not None:
+                self.aic_ = 2 * parameters + 2 * value
 
     def _kind(self, kind: Kind | None) -> Kind:
         kind, entry = super()._kind(kind), find(self.objective)
@@ -233,19 +261,14 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         begun = time.perf_counter()
         seed = seed_from(self.random_state)
         prior = prior_from(self.prior)
-        name = find(self.objective).name
         rankings = of_frame(rankings, columns, weights)
-        given = weighted_lists(rankings, weights, items, rest)
-        lists = distinct(*prepared(*given, name, self.objective_params, seed))
-        if not len(lists.tiers):
-            raise nothing_said()
+        lists = self._read_lists(rankings, weights, items, rest, seed)
         connected: Connectivity | None = None
         if prior is None:
             connected = connectivity(lists.tiers)
-            if not determined(connected, name):
-                seen = "games" if isinstance(rankings, Games) else "lists"
-                raise Disconnected(connected, seen)
-        parts = terms_of(lists, name, self.objective_params)
+            if not self._determined(connected):
+                raise Disconnected(connected, "games" if isinstance(rankings, Games) else "lists")
+        parts = self._terms(lists)
         self.solver_ = solvers.choose(self.solver, lists, parts)
         end = self._minimise(lists, parts, np.zeros(lists.n_items), seed, watch)
         self.items_, self.lists_, self._numbers_of = lists.items, lists, None
@@ -253,11 +276,9 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         self._covariances, self._connectivity = {}, connected
         self.log_worths_ = end.point - end.point.mean()
         self._went(end, self.solver_)
-        self.log_likelihood_ = self.aic_ = None
-        if find(name).is_likelihood(self.objective_params):
-            self.log_likelihood_ = -Sum(parts).value_and_gradient(end.point)[0]
-            if prior is None:  # a prior makes the items fewer parameters than they are
-                self.aic_ = 2 * (len(self.items_) - 1) - 2 * self.log_likelihood_
+        # a prior makes the items fewer parameters than they are
+        free = len(self.items_) - 1 if prior is None else None
+        self._set_likelihood(Sum(parts).value_and_gradient(end.point)[0], free)
         self.seconds_ = time.perf_counter() - begun
         if not self.converged_ and self.solver_ != "adagrad":
             problem: list[object] = [
@@ -292,13 +313,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
     ) -> Minimum:
         """Minimise by `solver_`."""
         most = self.max_iter or (10_000 if self.solver_ == "lbfgs" else 100)
-
-        def iterated(number: int, value: float) -> None:
-            if watch is not None:
-                loss = value / lists.counts.sum()
-                unit = "pass" if self.solver_ == "adagrad" else "iteration"
-                watch(Progress(number, most, unit, loss))
-
+        unit = "pass" if self.solver_ == "adagrad" else "iteration"
         return solvers.minimise(
             self.solver_,
             lists,
@@ -309,8 +324,13 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
             max_iter=most,
             steps=Steps(self.learning_rate, self.batch_lists, most, self.tol),
             seed=seed,
-            iterated=iterated,
+            iterated=watched(watch, most, float(lists.counts.sum()), unit),
         )
+
+    def _determined(self, found: Connectivity) -> bool:
+        """Whether lists that hang together so have one finite estimate by the objective."""
+        needed = find(self.objective).needs_connection
+        return found.connected if needed else found.n_groups <= 1
 
     _prior: Prior | None
     _scores: FloatArray
@@ -318,7 +338,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
     @cached_property
     def _parts(self) -> Sequence[ListTerm]:
         """The terms that were minimised, which a copy makes anew."""
-        return terms_of(self.lists_, find(self.objective).name, self.objective_params)
+        return self._terms(self.lists_)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles, of joblib and of processes: without what the lists determine."""
@@ -326,11 +346,10 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in kept.items() if name != "_parts"}
 
     def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
-        lists, name = self.lists_.with_counts(counts), find(self.objective).name
-        if prior_from(self.prior) is None and not determined(connectivity(lists.tiers), name):
+        lists = self.lists_.with_counts(counts)
+        if self._prior is None and not self._determined(connectivity(lists.tiers)):
             return None
-        parts = terms_of(lists, name, self.objective_params)
-        return self._minimise(lists, parts, self._scores, seed).point
+        return self._minimise(lists, self._terms(lists), self._scores, seed).point
 
     def _kind(self, kind: Kind | None) -> Kind:
         kind = super()._kind(kind)

@@ -20,20 +20,17 @@ from tierrank.aggregation import neural_worths as neural
 from tierrank.aggregation import solvers, state
 from tierrank.aggregation.aggregator import FittedLists
 from tierrank.aggregation.item_features import ItemFeatures, read_features
-from tierrank.aggregation.likelihood import objective_of, prepared, terms_of
 from tierrank.aggregation.linear_worths import (
     FeatureTerm,
     Unidentified,
     check_features,
     check_maximum,
     coefficient_covariance,
-    minimise,
-    summed_squares,
 )
-from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
+from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.results import NotConverged, Worths
 from tierrank.aggregation.summary import Parameter
-from tierrank.aggregation.terms import Sum
+from tierrank.aggregation.terms import Sum, objective_of, outer_products
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
@@ -42,13 +39,14 @@ from tierrank.losses import find
 from tierrank.names import check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
-from tierrank.training import History, Progress, Watch
+from tierrank.training import History, Watch
 from tierrank.training.covariance import (
     MOST_DENSE,
     CoefficientTable,
     Kind,
     coefficient_table,
 )
+from tierrank.training.optim import Minimum
 from tierrank.training.perceptron import check_perceptron, load_weights, perceptron
 from tierrank.training.settings import check_count, check_size, seed_from
 
@@ -261,10 +259,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         begun = time.perf_counter()
         seed = seed_from(self.random_state)
         rankings = of_frame(rankings, columns, weights)
-        seen = weighted_lists(rankings, weights, items, rest)
-        lists = distinct(*prepared(*seen, self.objective, self.objective_params, seed))
-        if not len(lists.tiers):
-            raise nothing_said()
+        lists = self._read_lists(rankings, weights, items, rest, seed)
         given = read_features(features, self.item_column)
         counted = isinstance(rankings, Rankings | Tiers | Games) or items is not None
         if given.items is None and not counted and lists.tiers.names is not None:
@@ -315,18 +310,9 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         watch: Watch | None = None,
     ) -> None:
         """By Newton's method, or L-BFGS, on features of mean 0 and variance 1."""
-        name = find(self.objective).name
         scaling = Scaling.of(values)
         rows = scaling.applied(values)
-        term, within, solver = self._linear_term(lists, rows, scaling, names)
-        most = self.max_iter or MOST_ITERATIONS[solver]
-        weight = float(lists.counts.sum())
-
-        def iterated(number: int, value: float) -> None:
-            if watch is not None:
-                watch(Progress(number, most, "iteration", value / weight))
-
-        end = minimise(term, solver, most, iterated)
+        term, end, solver = self._minimise(lists, rows, scaling, names, watch)
         with np.errstate(over="ignore"):
             coef = end.point / scaling.scale
         if not np.isfinite(coef).all():
@@ -336,27 +322,27 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
                 "unit"
             )
         information = term.hessian(end.point).of_lists()
-        if within is not None and find(name).needs_connection:
-            check_maximum(term, end, information, within, names)
         self.__dict__.pop("network_", None)  # nothing of an earlier fit is to be taken for this
         self.__dict__.pop("history_", None)
         self.coef_, self._scaling = coef, scaling
         self._minimum = end.point, information, term.penalty
         self._covariances = {}
         self._went(end, solver)
-        self.log_likelihood_ = self.aic_ = None
-        if find(self.objective).is_likelihood(self.objective_params):
-            self.log_likelihood_ = -term.term.value_and_gradient(rows @ end.point)[0]
-            free = float(len(names))
-            if self.l2:
-                whole = coefficient_covariance(information + np.diag(term.penalty))
-                free = float(np.trace(whole @ information))
-            self.aic_ = 2 * free - 2 * self.log_likelihood_
+        free = float(len(names))
+        if self.l2:
+            whole = coefficient_covariance(information + np.diag(term.penalty))
+            free = float(np.trace(whole @ information))
+        self._set_likelihood(term.term.value_and_gradient(rows @ end.point)[0], free)
 
-    def _linear_term(
-        self, lists: CountedLists, rows: FloatArray, scaling: Scaling, names: Sequence[str]
-    ) -> tuple[FeatureTerm, FloatArray | None, str]:
-        """What is minimised, how features vary within lists (without l2), and the solver."""
+    def _minimise(
+        self,
+        lists: CountedLists,
+        rows: FloatArray,
+        scaling: Scaling,
+        names: Sequence[str],
+        watch: Watch | None = None,
+    ) -> tuple[FeatureTerm, Minimum, str]:
+        """What was minimised, its minimum, checked to be one, and the solver."""
         penalty = np.full(scaling.scale.shape, self.l2 * float(lists.counts.sum()))
         if self.l2 and not self.standardize:
             with np.errstate(over="ignore"):
@@ -368,11 +354,19 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
                     "nothing to say: use standardize=True, or another unit"
                 )
         within = None if self.l2 else check_features(lists, rows, names)
-        parts = terms_of(lists, find(self.objective).name, self.objective_params)
+        parts = self._terms(lists)
         # stochastic steps are for data that this model does not need: it has few coefficients
         solver = solvers.choose("auto", lists, parts)
         solver = "newton" if solver == "adagrad" else solver
-        return FeatureTerm(Sum(parts), rows, penalty), within, solver
+        most = self.max_iter or MOST_ITERATIONS[solver]
+        term = FeatureTerm(Sum(parts), rows, penalty)
+        end = solvers.minimise_smooth(
+            term, solver, np.zeros(rows.shape[1]), max_iter=most,
+            iterated=solvers.watched(watch, most, float(lists.counts.sum())),
+        )  # fmt: skip
+        if within is not None and find(self.objective).needs_connection:
+            check_maximum(term, end, within, names)
+        return term, end, solver
 
     def _fit_network(
         self, lists: CountedLists, values: FloatArray, seed: int, watch: Watch | None
@@ -384,11 +378,9 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
             scaling = Scaling.of(values)
         rows = scaling.applied(values)
         network, history, stopped_by, weight = self._trained(lists, rows, seed, watch)
-        self.log_likelihood_ = self.aic_ = None  # weights of a stopped training are not free
-        if find(self.objective).is_likelihood(self.objective_params):
-            whole = Sum(terms_of(lists, find(self.objective).name, self.objective_params))
-            scores = neural.network_scores(network, rows)
-            self.log_likelihood_ = -whole.value_and_gradient(scores)[0]
+        scores = neural.network_scores(network, rows)
+        # weights of a stopped training are not free
+        self._set_likelihood(Sum(self._terms(lists)).value_and_gradient(scores)[0], None)
         self.__dict__.pop("coef_", None)
         self.network_, self.history_, self._scaling = network, history, scaling
         self._covariances, self._minimum = {}, None
@@ -403,11 +395,8 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         """A network, its training curve, why that ended, and the weight of the lists it saw."""
 
         def weighed(counts: FloatArray) -> neural.WeighedTerm:
-            part = lists.with_counts(counts)
-            name = find(self.objective).name
-            return neural.WeighedTerm(
-                Sum(terms_of(part, name, self.objective_params)), float(counts.sum())
-            )
+            whole = Sum(self._terms(lists.with_counts(counts)))
+            return neural.WeighedTerm(whole, float(counts.sum()))
 
         out, held = np.zeros_like(lists.counts), None
         if self.validation_fraction:
@@ -434,13 +423,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         if self.model == "neural":
             return neural.network_scores(self._trained(lists, rows, seed)[0], rows)
         try:
-            term, within, solver = self._linear_term(
-                lists, rows, self._scaling, self.feature_names_
-            )
-            end = minimise(term, solver, self.max_iter or MOST_ITERATIONS[solver])
-            if within is not None and find(self.objective).needs_connection:
-                information = term.hessian(end.point).of_lists()
-                check_maximum(term, end, information, within, self.feature_names_)
+            _, end, _ = self._minimise(lists, rows, self._scaling, self.feature_names_)
         except Unidentified:
             return None
         return np.asarray(rows @ end.point)
@@ -553,7 +536,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
                 )  # fmt: skip
             losses = objective_of(self.objective, self.objective_params)
             rows = self._scaling.applied(self._features)
-            outer = summed_squares(losses, tiers, self.lists_.counts, rows @ coef, rows)
+            outer = outer_products(losses, tiers, self.lists_.counts, rows @ coef, rows)
         found = coefficient_covariance(information + np.diag(penalty), outer)
         scale = self._scaling.scale / self._scaling.unit
         return np.asarray(found / np.outer(scale, scale))

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from math import isqrt
+from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from scipy import linalg, sparse
 
 from tierrank._types import FloatArray
 from tierrank.aggregation.lists import CountedLists
-from tierrank.aggregation.solvers import minimise_once_differentiable
-from tierrank.aggregation.terms import GRADIENT_CHUNK
 from tierrank.errors import Argument, ArgumentError
-from tierrank.tiers import Tiers
-from tierrank.training.covariance import NotDefinite, covariance
-from tierrank.training.optim import Hessian, Minimum, TwiceDifferentiable, newton
+from tierrank.training.covariance import INVOLVED, NotDefinite, covariance, dependent, some
+from tierrank.training.optim import Hessian, Minimum, TwiceDifferentiable
 
-SMALL_CHUNK = 1 << 20  # numbers of a [lists, items that they name] block of gradients
 NOTHING = 1e-200  # curvature that nothing can be divided by
 
 
@@ -90,31 +83,6 @@ class FeatureHessian:
         return np.asarray((found + found.T) / 2)
 
 
-def minimise(
-    term: FeatureTerm,
-    solver: str,
-    max_iter: int,
-    iterated: Callable[[int, float], None] | None = None,
-) -> Minimum:
-    """Minimise from coefficients of 0; the point of what comes back are the coefficients.
-
-    Parameters
-    ----------
-    term
-        what to minimise
-    solver
-        "newton", or "lbfgs" where there are no second derivatives
-    max_iter
-        most iterations
-    iterated
-        called after each with its number and the value
-    """
-    start = np.zeros(term.features.shape[1])
-    if solver == "newton":
-        return newton(term, start, centred=False, max_iter=max_iter, iterated=iterated)
-    return minimise_once_differentiable(term, start, max_iter, iterated)
-
-
 def coefficient_covariance(information: FloatArray, outer: FloatArray | None = None) -> FloatArray:
     """[features, features] covariance, from second derivatives; with `outer`, the sandwich's.
 
@@ -132,53 +100,10 @@ def coefficient_covariance(information: FloatArray, outer: FloatArray | None = N
         ) from None
 
 
-def summed_squares(
-    losses: Callable[[Any, Tiers], Any],
-    tiers: Tiers,
-    counts: FloatArray,
-    scores: FloatArray,
-    features: FloatArray,
-) -> FloatArray:
-    """[features, features] Σ_l count_l g_l g_lᵀ, g_l the gradient of one list's loss by coef.
-
-    Every list gets scores of its own, so that its gradient is apart; and where lists leave no
-    rest, only those of items that some list of its block names.
-
-    Parameters
-    ----------
-    losses
-        from scores [lists, items] and tiers to one loss a list
-    tiers, counts
-        the lists, and how often each was seen
-    scores, features
-        [items] and [items, features]
-    """
-    total = np.zeros((features.shape[1],) * 2)
-    longest = int(tiers.lengths.max()) if len(tiers) else 1
-    block = max(1, GRADIENT_CHUNK // len(scores))
-    if not tiers.rest:  # work grows with the items of a block, so blocks are small
-        block = max(1, isqrt(SMALL_CHUNK // longest))
-    for start in range(0, len(tiers), block):
-        part = tiers[start : start + block]
-        near, rows = scores, features
-        if not part.rest:
-            touched, where = np.unique(part.items.numpy(), return_inverse=True)
-            items = torch.from_numpy(where.reshape(-1))
-            part = replace(part, items=items, n_items=len(touched), names=None)
-            near, rows = scores[touched], features[touched]
-        leaf = torch.from_numpy(np.tile(near, (len(part), 1))).requires_grad_()
-        (gradient,) = torch.autograd.grad(losses(leaf, part).sum(), leaf)
-        weighted = (gradient.numpy() @ rows) * np.sqrt(counts[start : start + block])[:, None]
-        total += weighted.T @ weighted
-    return total
-
-
 CONSTANT = 1e-12  # part of a feature's variance within lists that is a rounding error
 DEPENDENT = 1e-10  # the same of an eigenvalue, for a diagonal of 1
 VANISHED = 1e-9  # curvature, relative to that at coefficients of 0, which is none
 STILL_MOVING = 0.1  # change of scores in a step that should be the last
-INVOLVED = 0.01  # least part of a direction that counts
-SHOWN = 10
 BLOCK = 1 << 16  # lists at once
 
 REMEDY = (": leave features out, or give some ", Argument("l2"), ", for instance 1e-3")
@@ -194,8 +119,7 @@ class Unidentified(ArgumentError):
     """
 
     def __init__(self, features: Sequence[str], problem: str) -> None:
-        more = f" and {len(features) - SHOWN} more" if len(features) > SHOWN else ""
-        super().__init__(problem.format(", ".join(features[:SHOWN]) + more), *REMEDY)
+        super().__init__(problem.format(some(features)), *REMEDY)
         self.features, self._problem = tuple(features), problem
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -238,16 +162,16 @@ def check_features(lists: CountedLists, features: FloatArray, names: Sequence[st
     constant = diagonal <= CONSTANT * max(float(lists.counts.sum()), float(diagonal.max()))
     if constant.any():
         raise Unidentified(
-            _chosen(names, constant),
+            list(compress(names, constant)),
             "the items of each list do not differ in {}, so nothing can be said of coefficients",
         )
-    scale = 1 / np.sqrt(diagonal)
-    values, vectors = np.linalg.eigh(within * np.outer(scale, scale))
-    flat = values < DEPENDENT
-    if flat.any():
+    involved = dependent(within, DEPENDENT)
+    if involved is not None:
+        scaled = within / np.sqrt(np.outer(diagonal, diagonal))
+        directions = int((np.linalg.eigvalsh(scaled) >= DEPENDENT).sum())
         raise Unidentified(
-            _chosen(names, np.abs(vectors[:, flat]).max(axis=1) > INVOLVED),
-            f"there are {len(names)} features, and items of a list differ in {int((~flat).sum())} "
+            list(compress(names, involved)),
+            f"there are {len(names)} features, and items of a list differ in {directions} "
             "of their directions only: {} depend on each other linearly",
         )
     return within
@@ -256,7 +180,6 @@ def check_features(lists: CountedLists, features: FloatArray, names: Sequence[st
 def check_maximum(
     term: FeatureTerm,
     end: Minimum,
-    information: FloatArray,
     within: FloatArray,
     names: Sequence[str],
 ) -> None:
@@ -272,13 +195,12 @@ def check_maximum(
     ----------
     term, end
         what was minimised, and how that went
-    information
-        [features, features] second derivatives at the end
     within
         what `check_features` gave
     names
         of the features
     """
+    information = term.hessian(end.point).of_lists()
     at_zero = term.hessian(np.zeros_like(end.point)).of_lists()
     first = linalg.eigh(at_zero, within, eigvals_only=True)
     if not np.isfinite(information).all() or first[-1] <= 0:
@@ -294,11 +216,7 @@ def check_maximum(
     if endless:
         size = np.abs(vectors[:, 0]) * np.sqrt(np.diag(within))
         raise Unidentified(
-            _chosen(names, size > INVOLVED * size.max()),
+            list(compress(names, size > INVOLVED * size.max())),
             "there is no finite maximum, for some weighted sum of {} orders all lists perfectly "
             "in the eyes of the objective, and larger coefficients are better without end",
         )
-
-
-def _chosen(names: Sequence[str], which: npt.NDArray[np.bool_]) -> list[str]:
-    return [name for name, taken in zip(names, which.tolist(), strict=True) if taken]

@@ -12,29 +12,29 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import FloatArray
-from tierrank.aggregation import paired_solver as solver
 from tierrank.aggregation import state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.games import Fixtures, fixtures_of_table, read_fixtures, side_of
 from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
 from tierrank.aggregation.paired_likelihood import (
     MODELS,
+    GamesTerm,
     Model,
     PairedLoss,
-    derivatives,
     probabilities,
     starting_t,
     tie_parameter,
 )
-from tierrank.aggregation.priors import Prior, PseudoItem, prior_from
 from tierrank.aggregation.results import Estimates, FittedWorths, NotConverged, log_odds_interval
+from tierrank.aggregation.solvers import watched
 from tierrank.aggregation.summary import Parameter
+from tierrank.aggregation.terms import Prior, PseudoItem, prior_from
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import check_games_ties, check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.tiers.arrays import offsets, preview
-from tierrank.training import Progress, Watch
+from tierrank.training import Watch
 from tierrank.training.covariance import Kind, reach
 from tierrank.training.optim import Minimum
 from tierrank.training.settings import check_count, check_size
@@ -218,38 +218,30 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         if ties == "drop":
             fixtures = fixtures.without_ties()
         fixtures = fixtures.counted()
-        if prior is None and not fixtures.has_teams:
-            found = connectivity(fixtures.to_games().to_rankings().tiers, ties_connect=True)
-            if not found.connected:
-                raise Disconnected(found, "games")
+        if (found := _connectivity(fixtures, prior)) is not None and not found.connected:
+            raise Disconnected(found, "games")
         loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior)
-
-        def iterated(number: int, value: float) -> None:
-            if watch is not None:
-                watch(Progress(number, self.max_iter, "iteration", value / loss.weight))
-
-        end = solver.minimise(
-            loss, _start(loss), tol=self.tol, max_iter=self.max_iter, iterated=iterated
-        )
-        covariance = solver.covariance(
-            loss, end, sandwich=self.uncertainty == "sandwich", names=self._titles(fixtures)
+        weight = loss.games.weight
+        end = loss.minimise(
+            _start(loss), tol=self.tol, max_iter=self.max_iter,
+            iterated=watched(watch, self.max_iter, weight),
+        )  # fmt: skip
+        covariance = loss.covariance(
+            end, sandwich=self.uncertainty == "sandwich", names=self._titles(fixtures)
         )
         if not end.converged:
             steps = f"Newton's method did not come to its end in {end.iterations} steps: raise "
             warnings.warn(
                 NotConverged(steps, Argument("max_iter"), ", or give a prior"), stacklevel=3
             )
-        w = end.point[: loss.players]
+        w, extras = np.split(end.point, [len(fixtures.players)])
         self.items_, self._fixtures, self._prior = fixtures.players, fixtures, prior
         self._numbers_of = None
         self.log_worths_ = w - w.mean()
         self._covariances = {self.uncertainty: covariance}
-        self._extras = {name: float(end.point[at]) for name, at in loss.extras.items()}
+        self._extras = dict(zip(self._extra_names, extras.tolist(), strict=True))
         self.log_likelihood_ = loss.log_likelihood(end.point)
-        self.n_parameters_, self.n_games_ = (
-            solver.effective_parameters(loss, end.point),
-            loss.weight,
-        )
+        self.n_parameters_, self.n_games_ = loss.effective_parameters(end.point), weight
         self.aic_ = 2 * self.n_parameters_ - 2 * self.log_likelihood_
         self._went(end, "newton")
         self.seconds_ = time.perf_counter() - begun
@@ -276,10 +268,14 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         if self.tol > LARGEST_TOL:
             raise ValueError(f"tol is at most {LARGEST_TOL:g}, not {self.tol}")
 
+    @property
+    def _extra_names(self) -> list[str]:
+        """What is estimated beside the worths."""
+        return ["tie"] * (self.model != "bradley-terry") + ["home"] * self.home
+
     def _titles(self, fixtures: Fixtures) -> list[str]:
         """[parameters] names of all that is estimated."""
-        extras = ["tie"] * (self.model != "bradley-terry") + ["home"] * self.home
-        names = [TITLES[self.model][name] for name in extras]
+        names = [TITLES[self.model][name] for name in self._extra_names]
         return [*(str(player) for player in fixtures.players), *names]
 
     # -- parameters beside the worths ---------------------------------------------------------
@@ -376,8 +372,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         if all(several) and len(first) != len(second):
             raise ValueError(f"{len(first)} sides cannot meet {len(second)}: give as many of both")
         games = len(first) if several[0] else len(second)
-        loss = self._loss_of(first, second, games, neutral=neutral)
-        lead, t = loss.lead(self._point), self._extras.get("tie", 0.0)
+        term = self._games_of(first, second, games, neutral=neutral)
+        lead, t = term.lead(self._point), self._extras.get("tie", 0.0)
         chances = probabilities(self.model, lead, t)
 
         def shaped(values: FloatArray) -> Any:
@@ -395,7 +391,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             if self.model == "bradley-terry" and outcome == 0:
                 found.append(Estimates(*(shaped(chance) for _ in range(3))))
                 continue
-            log_p, slopes = loss.log_probabilities(self._point, outcome)
+            log_p, sparse = term.log_probabilities(self._point, outcome)
+            slopes = sparse.toarray()
             variance = ((slopes @ self.covariance_) * slopes).sum(axis=1)
             ends = log_odds_interval(log_p, one + two, variance, level)
             found.append(Estimates(shaped(chance), *(shaped(end) for end in ends)))
@@ -425,18 +422,17 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         fixtures = read_fixtures(games, None, neutral, home=self.home).over(self.items_)
-        loss = PairedLoss(fixtures, self.model, home=self.home)
-        t = self._extras.get("tie", 0.0)
-        return derivatives(self.model, fixtures.outcome, loss.lead(self._point), t).value
+        term = GamesTerm(fixtures, self.model, home=self.home)
+        return term.log_probabilities(self._point, fixtures.outcome)[0]
 
     @property
     def _point(self) -> FloatArray:
         """[parameters] the estimate, with centred log-worths."""
         return np.array([*self.log_worths_, *self._extras.values()])
 
-    def _loss_of(
+    def _games_of(
         self, first: list[Any], second: list[Any], games: int, *, neutral: bool
-    ) -> PairedLoss:
+    ) -> GamesTerm:
         """The likelihood of games between these sides, whatever their outcome."""
         numbers, teams = self._numbers(), [side_of(name) for name in [*first, *second]]
         unknown = next((p for team in teams for p in team if p not in numbers), None)
@@ -454,7 +450,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             np.full(games, float(self.home and not neutral)),
             np.ones(games),
         )
-        return PairedLoss(fixtures, self.model, home=self.home)
+        return GamesTerm(fixtures, self.model, home=self.home)
 
     # -- the games again ----------------------------------------------------------------------
 
@@ -471,28 +467,25 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
     def _compute_covariance(self, kind: Kind) -> FloatArray:
         self._counts(f"covariance of kind {kind!r}")
         assert self._fixtures is not None
-        return solver.covariance(
-            self._loss(self._fixtures), Minimum(self._point), sandwich=kind == "sandwich",
-            names=self._titles(self._fixtures),
-        )  # fmt: skip
+        return self._loss(self._fixtures).covariance(
+            Minimum(self._point), sandwich=kind == "sandwich", names=self._titles(self._fixtures)
+        )
 
     def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
         assert self._fixtures is not None
         fixtures = self._fixtures.with_counts(counts)
-        if self._prior is None and not fixtures.has_teams:
-            tiers = fixtures.to_games().to_rankings().tiers
-            if not connectivity(tiers, ties_connect=True).connected:
-                return None
-        loss = self._loss(fixtures)
-        tied = fixtures.outcome == 0
-        if loss.extras.get("tie") is not None and (tied.all() or not tied.any()):
+        found, tied = _connectivity(fixtures, self._prior), fixtures.outcome == 0
+        if found is not None and not found.connected:
             return None
-        end = solver.minimise(loss, self._point, tol=self.tol, max_iter=self.max_iter)
+        if "tie" in self._extras and (tied.all() or not tied.any()):
+            return None
+        loss = self._loss(fixtures)
+        end = loss.minimise(self._point, tol=self.tol, max_iter=self.max_iter)
         try:
-            solver.covariance(loss, end, sandwich=False, names=self._titles(fixtures))
+            loss.covariance(end, sandwich=False, names=self._titles(fixtures))
         except ValueError:  # these games leave something open
             return None
-        return end.point[: loss.players]
+        return end.point[: len(fixtures.players)]
 
     @property
     def ties_connect(self) -> bool:
@@ -578,7 +571,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         fitted = cls(**info["params"])
         fitted._check()
         items = state.names_from(info["items"], "item")
-        expected = ["tie"] * (fitted.model != "bradley-terry") + ["home"] * fitted.home
+        expected = fitted._extra_names
         extras = {name: float(info["extras"][name]) for name in expected}
         if len(info["extras"]) != len(extras):
             raise ValueError(f"the parameters are {expected}, not {sorted(info['extras'])}")
@@ -610,12 +603,18 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
 def _start(loss: PairedLoss) -> FloatArray:
     """[parameters] equal worths, and the t that is right for the share of ties then."""
-    start = np.zeros(loss.size)
-    if "tie" in loss.extras:
-        start[loss.extras["tie"]] = starting_t(
-            _share_of_ties(loss.fixtures, loss.model, loss.prior)
-        )
+    games, start = loss.games, np.zeros(loss.games.size)
+    if games.tie_at is not None:
+        share = _share_of_ties(games.fixtures, games.model, loss.prior)
+        start[games.tie_at] = starting_t(share)
     return start
+
+
+def _connectivity(fixtures: Fixtures, prior: Prior | None) -> Connectivity | None:
+    """How games hang together, where that decides on a finite estimate."""
+    if prior is not None or fixtures.has_teams:
+        return None
+    return connectivity(fixtures.to_games().to_rankings().tiers, ties_connect=True)
 
 
 def _share_of_ties(fixtures: Fixtures, model: Model, prior: Prior | None) -> float:

@@ -1,10 +1,13 @@
-"""Minus the log-likelihood of games, with exact first and second derivatives.
+"""Minus the log-likelihood of games, with exact first and second derivatives; its minimum.
 
 The point is [log-worths of the players, t of the ties, h of the first side], the last two if the
 model has them. A side's worth is the sum of its players' worths, so with shares
 s_i = worth_i / worth of the side,
 
     d = lse(first) − lse(second) + h,     ∂lse/∂w_i = s_i,     ∂²lse/∂w_i∂w_j = s_i (1[i=j] − s_j).
+
+The loss does not change if the same number is added to all log-worths (unless a prior says where
+they lie).
 """
 
 from __future__ import annotations
@@ -12,15 +15,24 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from scipy.sparse import csr_array
+from scipy.special import expit
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.games import Fixtures
-from tierrank.aggregation.priors import Prior, PseudoItem
+from tierrank.aggregation.terms import MatrixHessian, Prior, PseudoItem, Sum
+from tierrank.errors import Argument, ArgumentError
+from tierrank.losses.pairwise import PAIRS
 from tierrank.names import GAME_MODELS, GameModel
+from tierrank.training import covariance
+from tierrank.training.optim import Hessian, Iterated, Minimum, by_cholesky, newton
 
 Model = GameModel
 MODELS = GAME_MODELS
+
+
+# -- outcomes -------------------------------------------------------------------------------------
 
 
 class Derivatives(NamedTuple):
@@ -35,25 +47,47 @@ class Derivatives(NamedTuple):
 
 
 def derivatives(model: Model, outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
-    """Give the log-probabilities of outcomes (1 the first won, 0 a tie, −1 the second won)."""
+    """Give the log-probabilities of outcomes (1 the first won, 0 a tie, −1 the second won).
+
+    They are those of pairs in `losses/pairwise.py`, whose winner is ahead by −x. Under
+    Bradley-Terry, a tie that is still there counts as half a win and half a loss.
+    """
+    if model == "bradley-terry":
+        nothing, won = np.zeros_like(d), (1 + outcome) / 2
+        first, second = (PAIRS["rao_kupper_wins"](torch.from_numpy(x), 0.0) for x in (-d, d))
+        loss = won * first.loss.numpy() + (1 - won) * second.loss.numpy()
+        slope = won * first.x.numpy() - (1 - won) * second.x.numpy()
+        return Derivatives(-loss, slope, nothing, -first.xx.numpy(), nothing, nothing)
+    tied = outcome == 0
+    sign = np.where(tied, 1, outcome)
+    x, of_ties = torch.from_numpy(-sign * d), torch.from_numpy(tied)
     if model == "davidson":
-        return _davidson(outcome, d, t)
+        kinds, c, slope, bend = ("davidson_wins", "davidson_ties"), t, 1.0, 0.0
+    else:  # the pairs' parameter is log θ = log(1 + e^t)
+        kinds, c = ("rao_kupper_wins", "rao_kupper_ties"), float(np.logaddexp(0, t))
+        slope, bend = expit(t), expit(t) * expit(-t)
+    wins, ties = (PAIRS[kind](x, c) for kind in kinds)
+    loss, by_x, by_c, xx, xc, cc = (
+        torch.where(of_ties, tie, win).numpy() for win, tie in zip(wins, ties, strict=True)
+    )
+    value, by_t, tt = -loss, -slope * by_c, -(slope**2 * cc + bend * by_c)
     if model == "rao-kupper":
-        return _rao_kupper(outcome, d, t)
-    return _bradley_terry(outcome, d)
+        # beside the pairs' loss, a tie has log(1 − u²), u = 1/θ = σ(−t), u′ = −u (1 − u)
+        u = expit(-t)
+        value = value + tied * (np.log1p(u) - np.logaddexp(0, -t))
+        by_t = by_t + tied * (2 * u**2 / (1 + u))
+        tt = tt - tied * (2 * u**2 * (2 + u) * (1 - u) / (1 + u) ** 2)
+    return Derivatives(value, sign * by_x, by_t, -xx, sign * slope * xc, tt)
 
 
 def probabilities(
     model: Model, d: FloatArray, t: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Give the probabilities of a win of the first side, a tie, and a win of the second."""
-    if model == "bradley-terry":
-        win, loss = _sigmoid(d), _sigmoid(-d)
-        return win, np.zeros_like(win), loss
     win, tie, loss = (
         np.exp(derivatives(model, np.full(d.shape, outcome), d, t).value) for outcome in (1, 0, -1)
     )
-    return win, tie, loss
+    return win, np.zeros_like(tie) if model == "bradley-terry" else tie, loss
 
 
 def tie_parameter(model: Model, t: float) -> float:
@@ -66,82 +100,7 @@ def starting_t(share_of_ties: float) -> float:
     return float(np.log(2 * share_of_ties / (1 - share_of_ties)))
 
 
-def _davidson(outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
-    """P(win) : P(tie) : P(loss) = e^{d/2} : e^t : e^{−d/2}, v = e^t: an exponential family."""
-    value = -np.logaddexp(
-        0,  # how likely the two other outcomes are, relative to the one that was
-        np.where(
-            outcome == 0,
-            np.logaddexp(d / 2, -d / 2) - t,
-            np.logaddexp(-outcome * d, t - outcome * d / 2),
-        ),
-    )
-    log_mass = np.logaddexp(np.logaddexp(d / 2, -d / 2), t)
-    win, tie, loss = np.exp(d / 2 - log_mass), np.exp(t - log_mass), np.exp(-d / 2 - log_mass)
-    lead = (win - loss) / 2
-    return Derivatives(
-        value=value,
-        # outcome/2 − lead and [tied] − tie, without the 1 − 1 that a sure outcome would have
-        d=np.where(outcome == 0, -lead, outcome * (np.where(outcome > 0, loss, win) + tie / 2)),
-        t=np.where(outcome == 0, win + loss, -tie),
-        dd=-(win * loss + tie * (win + loss) / 4),
-        dt=tie * lead,
-        tt=-tie * (win + loss),
-    )
-
-
-def _rao_kupper(outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
-    """P(win) = σ(d − η), P(loss) = σ(−d − η), P(tie) = (θ² − 1) P(win) P(loss), θ = 1 + e^t = e^η.
-
-    A game that the first side did not lose has the term log P(win), one that it did not win has
-    log P(loss), and a tie, which has both, also log(θ² − 1) = t + log(2 + e^t). The value of a
-    tie is better taken as log(1 − θ^−2) + log σ(η − d) + log σ(η + d), all small where it is.
-    """
-    alpha = np.asarray(t)
-    eta = np.logaddexp(0, alpha)
-    slope, slope_t = _sigmoid(alpha), _sigmoid(alpha) * _sigmoid(-alpha)  # of η
-    first = (outcome >= 0) * _sigmoid(eta - d)
-    second = (outcome <= 0) * _sigmoid(eta + d)
-    first_dd, second_dd = first * _sigmoid(d - eta), second * _sigmoid(-d - eta)
-    tied = (outcome == 0).astype(np.float64)
-    extra = _sigmoid(alpha - np.log(2))
-    return Derivatives(
-        value=np.where(
-            outcome == 0,
-            np.log1p(_sigmoid(-alpha))
-            - np.logaddexp(0, -alpha)
-            - np.logaddexp(0, d - eta)
-            - np.logaddexp(0, -d - eta),
-            -np.logaddexp(0, eta - outcome * d),
-        ),
-        d=first - second,
-        t=tied * (1 + extra) - (first + second) * slope,
-        dd=-(first_dd + second_dd),
-        dt=(first_dd - second_dd) * slope,
-        tt=tied * extra * (1 - extra)
-        - (first_dd + second_dd) * slope**2
-        - (first + second) * slope_t,
-    )
-
-
-def _bradley_terry(outcome: IntArray, d: FloatArray) -> Derivatives:
-    """P(win) = σ(d). A tie that is still there counts as half a win and half a loss."""
-    won = (1 + outcome) / 2
-    win, loss = _sigmoid(d), _sigmoid(-d)
-    nothing = np.zeros_like(d)
-    return Derivatives(
-        value=-(won * np.logaddexp(0, -d) + (1 - won) * np.logaddexp(0, d)),
-        d=won * loss - (1 - won) * win,
-        t=nothing,
-        dd=-win * loss,
-        dt=nothing,
-        tt=nothing,
-    )
-
-
-def _sigmoid(x: FloatArray) -> FloatArray:
-    """1 / (1 + e^−x), with all its digits for large negative x, and no overflow."""
-    return np.asarray(np.exp(-np.logaddexp(0, -x)))
+# -- terms ----------------------------------------------------------------------------------------
 
 
 class Position(NamedTuple):
@@ -152,11 +111,8 @@ class Position(NamedTuple):
     games: Derivatives
 
 
-class PairedLoss:
-    """Minus the log-likelihood, minus the log-density of a prior if there is one.
-
-    A pseudo-item is one more player, of log-worth 0 and never at home. What everybody won and lost
-    against it are games of the model: under one with ties, they could have been ties.
+class GamesTerm:
+    """Minus the log-likelihood of games.
 
     Parameters
     ----------
@@ -166,20 +122,14 @@ class PairedLoss:
         which of the three
     home
         whether the first side has an advantage of its own
-    prior
-        of the log-worths, or None
     """
 
-    def __init__(
-        self, fixtures: Fixtures, model: Model, *, home: bool = False, prior: Prior | None = None
-    ) -> None:
-        self.fixtures, self.model, self.prior = fixtures, model, prior
+    def __init__(self, fixtures: Fixtures, model: Model, *, home: bool = False) -> None:
+        self.fixtures, self.model = fixtures, model
         self.players = len(fixtures.players)
         self.tie_at = self.players if model != "bradley-terry" else None
         self.home_at = self.players + (self.tie_at is not None) if home else None
         self.size = self.players + (self.tie_at is not None) + home
-        at = {"tie": self.tie_at, "home": self.home_at}
-        self.extras = {name: place for name, place in at.items() if place is not None}
         games, sides = len(fixtures.first), len(fixtures.borders) - 1
         each = np.arange(games)
         self._meetings = csr_array(
@@ -201,50 +151,18 @@ class PairedLoss:
         membership.data[:] = 1.0
         scale = np.full(self.size, self.weight)
         scale[: self.players] = membership.T @ sides
-        if self.prior is not None:
-            believed = self._log_prior(np.zeros(self.size))
-            scale[: self.players] -= believed.dd
-            if self.tie_at is not None:
-                scale[self.tie_at] -= believed.tt.sum()
         return scale
 
-    def value(self, point: FloatArray) -> float:
-        """The loss."""
-        loss = -self.log_likelihood(point)
-        if self.prior is not None:
-            loss -= float(self._log_prior(point).value.sum())
-        return loss
-
-    def log_likelihood(self, point: FloatArray) -> float:
-        """Σ weight · log P(outcome), without the prior."""
-        lead = self.lead(point)
-        parts = derivatives(self.model, self.fixtures.outcome, lead, self._t(point))
-        return float(self.fixtures.weights @ parts.value)
-
-    def _position(self, point: FloatArray) -> Position:
-        """What all derivatives at a point share."""
-        games = derivatives(self.model, self.fixtures.outcome, self.lead(point), self._t(point))
-        if self._fixed is not None:
-            return Position(*self._fixed, games)
-        shares = self._shares(point[: self.players])
-        return Position(shares, self._design(shares), games)
-
-    def gradient(self, point: FloatArray) -> FloatArray:
-        """[parameters] first derivatives of the loss."""
-        position = self._position(point)
-        weights = self.fixtures.weights
+    def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """The loss, and its [parameters] first derivatives."""
+        position, weights = self._position(point), self.fixtures.weights
         gradient = np.asarray(-(position.design.T @ (weights * position.games.d)))
         if self.tie_at is not None:
             gradient[self.tie_at] = -(weights @ position.games.t)
-        if self.prior is not None:
-            believed = self._log_prior(point)
-            gradient[: self.players] -= believed.d
-            if self.tie_at is not None:
-                gradient[self.tie_at] -= believed.t.sum()
-        return gradient
+        return -float(weights @ position.games.value), gradient
 
-    def hessian(self, point: FloatArray, *, prior: bool = True) -> FloatArray:
-        """[parameters, parameters] second derivatives of the loss, or without its prior."""
+    def hessian(self, point: FloatArray) -> Hessian:
+        """Its second derivatives."""
         position = self._position(point)
         games, weights, players = position.games, self.fixtures.weights, self.players
         design = position.design
@@ -260,48 +178,31 @@ class PairedLoss:
             inside = -(shares.T @ _scaled(shares, pull)).toarray()
             inside[np.diag_indices(players)] += shares.T @ pull
             curved[:players, :players] += inside
-        hessian = -curved
-        if prior and self.prior is not None:
-            believed = self._log_prior(point)
-            hessian[np.diag_indices(players)] -= believed.dd
-            if self.tie_at is not None:
-                hessian[:players, self.tie_at] -= believed.dt
-                hessian[self.tie_at, :players] -= believed.dt
-                hessian[self.tie_at, self.tie_at] -= believed.tt.sum()
-        return np.asarray(hessian)
+        return MatrixHessian(-curved)
 
-    def variability(self, point: FloatArray) -> FloatArray:
+    def outer_products(self, point: FloatArray) -> FloatArray:
         """[parameters, parameters] Σ weight · g gᵀ over games, g the gradient of one of them."""
         slopes = self._slopes(self._position(point))
         return np.asarray((slopes.T @ _scaled(slopes, self.fixtures.weights)).toarray())
 
-    def log_probabilities(self, point: FloatArray, outcome: int) -> tuple[FloatArray, FloatArray]:
-        """[games] log-probabilities of one outcome, and their [games, parameters] slopes."""
-        outcomes = np.full(len(self.fixtures.first), outcome)
-        games = derivatives(self.model, outcomes, self.lead(point), self._t(point))
-        slopes = self._slopes(self._position(point)._replace(games=games))
-        return games.value, np.asarray(slopes.toarray())
+    def log_probabilities(
+        self, point: FloatArray, outcome: int | IntArray
+    ) -> tuple[FloatArray, Any]:
+        """[games] log-probabilities of outcomes, and their sparse [games, parameters] slopes."""
+        position = self._position(point, np.broadcast_to(outcome, self.fixtures.first.shape))
+        return position.games.value, self._slopes(position)
 
     # -- parts ------------------------------------------------------------------------------
 
-    def _t(self, point: FloatArray) -> float:
-        return 0.0 if self.tie_at is None else float(point[self.tie_at])
-
-    def _log_prior(self, point: FloatArray) -> Derivatives:
-        """[players] what each adds to the log-density, as a function of its log-worth and of t."""
-        w, nothing = point[: self.players], np.zeros(self.players)
-        if isinstance(self.prior, PseudoItem):
-            won, lost = (
-                derivatives(self.model, np.full(self.players, outcome), w, self._t(point))
-                for outcome in (1, -1)
-            )
-            both = zip(won, lost, strict=True)
-            return Derivatives(*(self.prior.wins * (one + other) for one, other in both))
-        assert self.prior is not None
-        precision = np.full(self.players, self.prior.precision)
-        return Derivatives(
-            -precision * w**2 / 2, -precision * w, nothing, -precision, nothing, nothing
-        )
+    def _position(self, point: FloatArray, outcome: IntArray | None = None) -> Position:
+        """What all derivatives at a point share, of the games' own outcomes or of others."""
+        t = 0.0 if self.tie_at is None else float(point[self.tie_at])
+        seen = self.fixtures.outcome if outcome is None else outcome
+        games = derivatives(self.model, seen, self.lead(point), t)
+        if self._fixed is not None:
+            return Position(*self._fixed, games)
+        shares = self._shares(point[: self.players])
+        return Position(shares, self._design(shares), games)
 
     def lead(self, point: FloatArray) -> FloatArray:
         """[games] d, by how much the first side is ahead."""
@@ -344,6 +245,50 @@ class PairedLoss:
         return slopes + ties
 
 
+class PriorTerm:
+    """Minus the log-density of a prior of the players' log-worths.
+
+    A pseudo-item is one more player, of log-worth 0 and never at home. What everybody won and lost
+    against it are games of the model: under one with ties, they could have been ties.
+    """
+
+    def __init__(self, prior: Prior, games: GamesTerm) -> None:
+        self.prior, self.model = prior, games.model
+        self.players, self.tie_at, self.size = games.players, games.tie_at, games.size
+
+    def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """The value, and its [parameters] gradient."""
+        believed, gradient = self._log_density(point), np.zeros(self.size)
+        gradient[: self.players] = -believed.d
+        if self.tie_at is not None:
+            gradient[self.tie_at] = -believed.t.sum()
+        return -float(believed.value.sum()), gradient
+
+    def hessian(self, point: FloatArray) -> Hessian:
+        """The second derivatives."""
+        believed, matrix = self._log_density(point), np.zeros((self.size, self.size))
+        matrix[np.diag_indices(self.players)] = -believed.dd
+        if self.tie_at is not None:
+            matrix[: self.players, self.tie_at] = matrix[self.tie_at, : self.players] = -believed.dt
+            matrix[self.tie_at, self.tie_at] = -believed.tt.sum()
+        return MatrixHessian(matrix)
+
+    def _log_density(self, point: FloatArray) -> Derivatives:
+        """[players] what each adds to it, as a function of its log-worth and of t."""
+        w, nothing = point[: self.players], np.zeros(self.players)
+        if isinstance(self.prior, PseudoItem):
+            t = 0.0 if self.tie_at is None else float(point[self.tie_at])
+            won, lost = (
+                derivatives(self.model, np.full(self.players, outcome), w, t) for outcome in (1, -1)
+            )
+            both = zip(won, lost, strict=True)
+            return Derivatives(*(self.prior.wins * (one + other) for one, other in both))
+        precision = np.full(self.players, self.prior.precision)
+        return Derivatives(
+            -precision * w**2 / 2, -precision * w, nothing, -precision, nothing, nothing
+        )
+
+
 def side_log_worths(w: FloatArray, members: IntArray, borders: IntArray) -> FloatArray:
     """[sides] log Σ e^w over the members of every side."""
     if len(members) == len(borders) - 1:
@@ -359,3 +304,143 @@ def _scaled(rows: Any, factors: FloatArray) -> Any:
     scaled = rows.copy()
     scaled.data *= np.repeat(factors, np.diff(rows.indptr))
     return scaled
+
+
+# -- the minimum, and how sure it is --------------------------------------------------------------
+
+FAR = 0.01  # a step that promises next to nothing and yet goes so far is on its way to infinity
+VANISHED = 1e-13  # part of a diagonal that is left by elimination, and is a rounding error
+LITTLE = 1e-10  # curvature of a prior relative to the games: too little to be told from rounding
+FLAT = 1e-9  # curvature relative to the games: directions of which to blame for having none
+
+
+class PairedLoss(Sum):
+    """Minus the log-likelihood of games, minus the log-density of a prior if there is one.
+
+    Parameters
+    ----------
+    fixtures, model, home
+        as in `GamesTerm`
+    prior
+        of the log-worths, or None
+    """
+
+    def __init__(
+        self, fixtures: Fixtures, model: Model, *, home: bool = False, prior: Prior | None = None
+    ) -> None:
+        self.games, self.prior = GamesTerm(fixtures, model, home=home), prior
+        super().__init__(
+            [self.games] if prior is None else [self.games, PriorTerm(prior, self.games)]
+        )
+
+    def log_likelihood(self, point: FloatArray) -> float:
+        """Σ weight · log P(outcome), without the prior."""
+        return -self.games.value_and_gradient(point)[0]
+
+    def scale(self) -> FloatArray:
+        """[parameters] what bounds each part of the gradient, or 1 where nothing does."""
+        scale = self.games.scale()
+        if self.prior is not None:
+            scale += self.terms[1].hessian(np.zeros(self.games.size)).matrix().diagonal()
+        return np.where(scale > 0, scale, 1.0)
+
+    def minimise(
+        self, start: FloatArray, *, tol: float, max_iter: int, iterated: Iterated | None = None
+    ) -> Minimum:
+        """Go to the minimum.
+
+        Where the loss is not convex (teams, or Rao-Kupper far from the minimum), steps are damped
+        in proportion to `scale`. It ends where the gradient is next to nothing *and* so is the
+        step: games with chances near 0 and 1 have little curvature, so that a gradient which is
+        small beside their number may still be steps away from the minimum.
+
+        Parameters
+        ----------
+        start
+            [parameters] where to begin
+        tol
+            it does not end before every part of the gradient is below this times the games it is
+            a sum over
+        max_iter, iterated
+            as in `newton`
+        """
+        scale = self.scale()
+
+        def solve(point: FloatArray, gradient: FloatArray, _: float) -> FloatArray | None:
+            matrix = self.hessian(point).matrix()
+            return by_cholesky(matrix, gradient, shared=self._shared(matrix), damping=scale)
+
+        # no loss of a game is negative, so that rounding is relative to their sum, not to weights
+        return newton(
+            self.value_and_gradient, solve, start, weight=min(self.games.weight, 1.0), far=FAR,
+            tol=tol * scale, max_iter=max_iter, iterated=iterated,
+        )  # fmt: skip
+
+    def _shared(self, hessian: FloatArray) -> int:
+        """How many parameters, all log-worths or none, can move together without a change.
+
+        A prior says where all log-worths lie together; but for one that says next to nothing
+        beside the games, whose curvature in that direction is a rounding error.
+        """
+        worths = hessian[: self.games.players, : self.games.players]
+        together = float(worths.sum())
+        fixed = self.prior is not None and together > LITTLE * float(worths.diagonal().max())
+        return 0 if fixed else self.games.players
+
+    def covariance(self, end: Minimum, *, sandwich: bool, names: list[str]) -> FloatArray:
+        """[parameters, parameters] covariance, of the log-worths minus their mean.
+
+        Raises
+        ------
+        ValueError
+            if the games do not determine some parameter, naming those, or if they are too few to
+            see how the estimates vary between them
+        """
+        games = self.games
+        if sandwich and games.weight <= games.size:
+            raise ArgumentError(
+                f"{games.weight:g} games are too few to see how {games.size} estimates vary "
+                "between games: ", Argument("uncertainty", "sandwich"),
+                " needs more games than parameters",
+            )  # fmt: skip
+        hessian = self.hessian(end.point).matrix()
+        try:
+            if end.stopped_by == "no minimum":
+                raise covariance.NotDefinite
+            return covariance.covariance(
+                hessian.copy(), games.outer_products(end.point) if sandwich else None,
+                worths=games.players, shifted=self._shared(hessian) > 0, vanished=VANISHED,
+            )  # fmt: skip
+        except covariance.NotDefinite:
+            raise self._undetermined(hessian, names) from None
+
+    def effective_parameters(self, point: FloatArray) -> float:
+        """How many parameters the games, not the prior, decide: the trace of (H + prior)⁻¹ H."""
+        if self.prior is None:
+            return float(self.games.size - 1)
+        whole, games = (term.hessian(point).matrix() for term in (self, self.games))
+        return float(np.trace(np.linalg.solve(whole, games)))
+
+    def _undetermined(self, hessian: FloatArray, names: list[str]) -> ArgumentError:
+        """The complaint about the parameters that can move without a change of the loss."""
+        players, root = self.games.players, np.sqrt(self.scale())
+        scaled = hessian / np.outer(root, root)
+        if self.prior is None:  # that all log-worths can move together is no news
+            together = np.where(np.arange(len(root)) < players, root, 0.0)
+            scaled += np.outer(together, together) / (together @ together)
+        values, vectors = np.linalg.eigh(scaled)
+        moves = vectors[:, values <= max(FLAT, float(values[0]))] / root[:, None]
+        moves[:players] -= np.median(moves[:players], axis=0)  # most players stay where they are
+        sizes = np.abs(moves) / np.maximum(np.abs(moves).max(axis=0), np.finfo(float).tiny)
+        which = np.flatnonzero(sizes.max(axis=1) > 0.01)
+        cure: list[object] = ["Leave them out."]
+        if self.prior is None:
+            cure = ["Give a prior (", Argument("prior", "gaussian"), "), or leave them out."]
+        return ArgumentError(
+            f"the games do not determine {covariance.some([names[n] for n in which] or names)}: "
+            "there is no finite best value, or several go together and only their sum shows. That "
+            "is so for players who are always in one team, whose team does no better for them, or "
+            "for a home advantage where the home sides always win; and it looks so where weights "
+            "are more than 12 digits apart. ",
+            *cure,
+        )

@@ -16,12 +16,7 @@ import numpy as np
 
 from tierrank._types import FloatArray
 from tierrank.aggregation.rank_probabilities import as_covariance
-
-STEPS = 100
-# Newton's decrement, a sum of squares of relative errors, falls to about its square in a step. From
-# the first on, the sum of squares is too rough to judge a step, which is then taken in full; at the
-# second, or if it falls no more, such a step leaves nothing but rounding.
-NEAR, LAST_STEP = 1e-9, 1e-15
+from tierrank.training.optim import by_cholesky, newton
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,45 +104,42 @@ def minimise(differences: FloatArray) -> FloatArray:
     W_ij = (1 − r_ij)/s_ij² off the diagonal and D holds the sums of its rows: positive definite as
     long as r < 1. Larger residuals get a smaller weight than Newton's, and a step of descent.
     """
-    from scipy.linalg import cho_factor, cho_solve
-
     items = len(differences)
     diagonal = np.diag_indices(items)
     logs = np.log(differences + np.eye(items))
 
-    def residuals(q: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    def summed(q: FloatArray) -> FloatArray:
         sums = np.add.outer(q, q)
         sums[diagonal] = 1.0
-        if sums.min() <= 0.0:
-            return sums, sums, np.inf
+        return sums
+
+    def residuals(sums: FloatArray) -> FloatArray:
         left = np.log(sums) - logs
         left[diagonal] = 0.0
-        return sums, left, 0.5 * float(np.vdot(left, left))
+        return left
+
+    def function(q: FloatArray) -> tuple[float, FloatArray]:
+        sums = summed(q)
+        if sums.min() <= 0.0:
+            return np.inf, q
+        left = residuals(sums)
+        return 0.5 * float(np.vdot(left, left)), 2.0 * (left / sums).sum(axis=1)
+
+    def solve(q: FloatArray, gradient: FloatArray, _: float) -> FloatArray | None:
+        sums = summed(q)
+        weights = np.maximum(1.0 - residuals(sums), 0.25) / np.square(sums)
+        weights[diagonal] = 0.0
+        # two items far surer than the rest hardly tell one from the other: stay off singularity
+        weights[diagonal] = (1.0 + 1e-14 * items) * weights.sum(axis=1)
+        return by_cholesky(weights, 0.5 * gradient)
 
     # least squares of v_ij = q_i + q_j, kept away from 0
     rows = differences.sum(axis=1)
     q = (rows - rows.sum() / (2.0 * (items - 1))) / (items - 2)
     smallest = np.where(np.eye(items, dtype=bool), np.inf, differences).min(axis=1)
-    q = np.maximum(q, 0.1 * smallest)
-
-    sums, left, value = residuals(q)
-    last = np.inf
-    for _ in range(STEPS):
-        gradient = 2.0 * (left / sums).sum(axis=1)
-        weights = np.maximum(1.0 - left, 0.25) / np.square(sums)
-        weights[diagonal] = 0.0
-        # two items far surer than the rest hardly tell one from the other: stay off singularity
-        weights[diagonal] = (1.0 + 1e-14 * items) * weights.sum(axis=1)
-        step = cho_solve(cho_factor(weights, overwrite_a=True), -0.5 * gradient)
-        decrement = -float(gradient @ step)
-        near = decrement <= NEAR
-        if decrement <= LAST_STEP or (near and decrement > 0.5 * last):
-            return np.asarray(q + step)
-        length, candidate = 1.0, residuals(q + step)
-        while not near and candidate[2] > value - 1e-4 * length * decrement:
-            length *= 0.5
-            candidate = residuals(q + length * step)
-        q = q + length * step
-        last = decrement
-        sums, left, value = candidate
-    raise ArithmeticError(f"quasi-variances have not converged in {STEPS} steps: please report it")
+    end = newton(function, solve, np.maximum(q, 0.1 * smallest))
+    if not end.converged:
+        raise ArithmeticError(
+            f"quasi-variances have not converged in {end.iterations} steps: please report it"
+        )
+    return end.point

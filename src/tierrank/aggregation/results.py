@@ -7,6 +7,7 @@ again. From these follow intervals, ranks, tiers, tables, frames, plots and page
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -20,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import rank_intervals, rank_probabilities
-from tierrank.aggregation.bootstrap import Bootstrap, drawn_counts
 from tierrank.aggregation.connectivity import Connectivity
 from tierrank.aggregation.lists import CountedLists, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
@@ -47,6 +47,7 @@ class NotConverged(ArgumentWarning, ConvergenceWarning):  # type: ignore[misc]
 
 
 SHOWN_IN_HTML = 50  # items of the table in a notebook
+MOST_DRAWN = 2**62  # lists of a bootstrap: what numpy can draw
 
 
 class Estimates(NamedTuple):
@@ -567,3 +568,65 @@ def log_odds_interval(
     margin = reach(level) * np.sqrt(np.maximum(variance, 0)) / miss
     odds = log_p - np.log(miss)
     return expit(odds - margin), expit(odds + margin)
+
+
+# -- fitting again to lists drawn from the lists --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Estimates from lists that were drawn, with replacement, from those that were seen.
+
+    Attributes
+    ----------
+    items
+        their names
+    estimate
+        [items] centred log-worths of all lists
+    log_worths
+        [replicates, items] centred log-worths of the drawn ones
+    without_estimate
+        replicates that had no finite estimate and are left out: in these, some item was never
+        beaten, or never beat another. Where they are many, intervals are too short.
+    """
+
+    items: tuple[Any, ...]
+    estimate: FloatArray
+    log_worths: FloatArray
+    without_estimate: int
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """[items] standard deviations over the replicates."""
+        return np.asarray(self.log_worths.std(axis=0, ddof=1))
+
+    def covariance(self) -> FloatArray:
+        """[items, items] over the replicates."""
+        return np.atleast_2d(np.cov(self.log_worths, rowvar=False))
+
+    def intervals(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """([items], [items]) ends of percentile intervals of log-worths."""
+        reach(level)  # refuses a wrong one
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        low, high = np.quantile(self.log_worths, tails, axis=0)
+        return low, high
+
+
+def drawn_counts(counts: FloatArray, random: np.random.Generator) -> FloatArray:
+    """How often each list is drawn, when as many are drawn as were seen.
+
+    Where weights do not sum to a whole number, the next one is drawn, and weighted to that sum.
+
+    Raises
+    ------
+    ValueError
+        if the weights cannot be how often lists were seen
+    """
+    total = float(counts.sum())
+    if not 1.5 <= total <= MOST_DRAWN:
+        raise ValueError(
+            f"a bootstrap draws as many lists as were seen, and the weights sum to {total:g}: "
+            "give weights that say how often each list was seen"
+        )
+    often = random.multinomial(round(total), counts / total)
+    return np.asarray(often * (total / round(total)))

@@ -7,20 +7,28 @@ met list by list, and in expectation once a pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from tierrank._types import FloatArray
+from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.lists import CountedLists
-from tierrank.aggregation.priors import Prior
-from tierrank.aggregation.terms import ListTerm, Smooth, Sum
+from tierrank.aggregation.terms import ListTerm, Prior, Smooth, Sum, of_named_items
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
-from tierrank.training.optim import Minimum, TwiceDifferentiable, lbfgs, newton
+from tierrank.training import Progress, Watch
+from tierrank.training.optim import (
+    Iterated,
+    Minimum,
+    TwiceDifferentiable,
+    by_products,
+    lbfgs,
+    newton,
+)
 from tierrank.training.settings import check_count, check_size
 
 TINY = 1e-10  # beside the root of the summed squares, as torch has it
@@ -64,7 +72,7 @@ def adagrad(
     *,
     steps: Steps,
     seed: int,
-    iterated: Callable[[int, float], None] | None = None,
+    iterated: Iterated,
 ) -> Minimum:
     """Minimise Σ count · loss + prior by stochastic steps; the best pass is kept.
 
@@ -79,7 +87,7 @@ def adagrad(
     steps, seed
         how to go, and the seed of what is drawn
     iterated
-        called after every pass with its number and the objective
+        called after every pass with the scores and the objective
     """
     scores, squares = start.copy(), np.zeros_like(start)
     lowest, gradient = whole.value_and_gradient(scores)
@@ -89,15 +97,14 @@ def adagrad(
     edges = np.cumsum(lists.counts)
     random = np.random.default_rng(seed)
     per_pass = max(-(-len(lists.tiers) // steps.batch), LEAST_STEPS)
-    for epoch in range(1, steps.max_epochs + 1):
+    for _ in range(steps.max_epochs):
         for _ in range(per_pass):
             drawn = np.searchsorted(edges, random.random(steps.batch) * edges[-1], side="right")
             batch = lists.tiers[np.minimum(drawn, len(edges) - 1)]
             _step(scores, squares, batch, objective, prior, share, steps.learning_rate)
         value, gradient = whole.value_and_gradient(scores)
         best.values.append(value)
-        if iterated is not None:
-            iterated(epoch, value)
+        iterated(scores, value)
         enough = value < lowest - steps.tol * abs(lowest)
         if value < lowest:
             lowest, best.point = value, scores.copy()
@@ -130,12 +137,9 @@ def _step(
     learning_rate: float,
 ) -> None:
     """scores ← scores − rate · slope / √(Σ slope²), in place, by the mean over a batch."""
-    touched: slice | FloatArray = slice(None)
+    touched: slice | IntArray = slice(None)
     if not batch.rest:
-        touched, where = np.unique(batch.items.numpy(), return_inverse=True)
-        batch = replace(
-            batch, items=torch.from_numpy(where.reshape(-1)), n_items=len(touched), names=None
-        )
+        batch, touched = of_named_items(batch)
     leaf = torch.from_numpy(scores[touched].copy()).requires_grad_()
     (slope,) = torch.autograd.grad(objective(leaf, batch).mean(), leaf)
     gradient = slope.numpy()
@@ -154,6 +158,7 @@ def _step(
 # quicker than AdaGrad to any accuracy, at a million items too.
 LARGE = 50_000_000
 LONGEST = 1.0  # about how far a log-worth goes in a step of Newton's method by its own slope
+FAR = 0.01  # part of it: a step that promises next to nothing and goes so far leads to infinity
 
 
 def choose(solver: str, lists: CountedLists, parts: Sequence[ListTerm]) -> str:
@@ -182,7 +187,7 @@ def minimise(
     max_iter: int,
     steps: Steps,
     seed: int,
-    iterated: Callable[[int, float], None],
+    iterated: Iterated,
 ) -> Minimum:
     """Minimise Σ parts + prior.
 
@@ -201,38 +206,57 @@ def minimise(
     steps, seed
         of "adagrad"
     iterated
-        called after each iteration with its number and the value
+        called after each iteration with the scores and the value
     """
     whole: TwiceDifferentiable = Sum(parts if prior is None else [*parts, prior])
-    if solver == "newton":
-        return newton(
-            whole, start, centred=prior is None, weight=float(lists.counts.sum()),
-            longest=LONGEST, max_iter=max_iter, iterated=iterated,
-        )  # fmt: skip
     if solver == "adagrad":
         return adagrad(
             whole, lists, objective, prior, start, steps=steps, seed=seed, iterated=iterated
         )
-    return minimise_once_differentiable(whole, start, max_iter, iterated)
+    return minimise_smooth(
+        whole, solver, start, centred=prior is None, weight=float(lists.counts.sum()),
+        longest=LONGEST, max_iter=max_iter, iterated=iterated,
+    )  # fmt: skip
 
 
-def minimise_once_differentiable(
+def minimise_smooth(
     whole: TwiceDifferentiable,
+    solver: str,
     start: FloatArray,
+    *,
     max_iter: int,
-    iterated: Callable[[int, float], None] | None = None,
+    iterated: Iterated | None = None,
+    weight: float = 1.0,
+    centred: bool = False,
+    longest: float = np.inf,
 ) -> Minimum:
-    """Minimise by L-BFGS, to where rounding ends it."""
-    number = 0
+    """Minimise by "newton", with products, or by "lbfgs", to where rounding ends it.
 
-    def noted(point: FloatArray, value: float) -> bool:
-        nonlocal number
-        number += 1
-        if iterated is not None:
-            iterated(number, value)
-        return False
+    Of the former are `weight`, as in `newton`, and `centred` and `longest`, as in `by_products`.
+    """
+    if solver == "newton":
 
-    found = lbfgs(whole.value_and_gradient, start, tol=0.0, max_iter=max_iter, iterated=noted)
+        def solve(point: FloatArray, gradient: FloatArray, tightness: float) -> FloatArray:
+            hessian = whole.hessian(point)
+            return by_products(hessian, gradient, tightness, centred=centred, longest=longest)
+
+        return newton(
+            whole.value_and_gradient, solve, start, weight=weight, far=FAR * longest,
+            max_iter=max_iter, iterated=iterated,
+        )  # fmt: skip
+    found = lbfgs(whole.value_and_gradient, start, tol=0.0, max_iter=max_iter, iterated=iterated)
     if found.stopped_by == "line search":
         found.stopped_by = "rounding"
     return found
+
+
+def watched(watch: Watch | None, most: int, weight: float, unit: str = "iteration") -> Iterated:
+    """What tells a watch of iterations: of each its number, of `most`, and the loss a list."""
+    numbers = itertools.count(1)
+
+    def iterated(point: FloatArray, value: float) -> bool:
+        if watch is not None:
+            watch(Progress(next(numbers), most, unit, value / weight))
+        return False
+
+    return iterated

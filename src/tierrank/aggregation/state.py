@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from tierrank.aggregation.lists import CountedLists
-from tierrank.aggregation.priors import GaussianPrior, PseudoItem
+from tierrank.aggregation.terms import GaussianPrior, PseudoItem
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import preview

@@ -1,13 +1,16 @@
 """What a fit minimises, as a sum of terms: functions of all scores with two derivatives.
 
 Every term is Σ_lists count · loss, or a prior. It gives value and gradient at scores [items], and
-`at` them its second derivatives: products with vectors, the diagonal, or all of the matrix.
+`hessian` its second derivatives there: products with vectors, the diagonal, or all of the matrix.
+Terms of parts of the lists add up (`Sum`) to that of all lists, wherever the parts are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,19 +19,30 @@ from scipy import sparse
 
 from tierrank import _native
 from tierrank._types import FloatArray, IntArray
+from tierrank.aggregation.lists import CountedLists, largest_ties
+from tierrank.losses import find, from_name
+from tierrank.losses.likelihood import Ties, without_ties
 from tierrank.losses.objective import Objective
+from tierrank.names import prior_name
 from tierrank.plackett_luce import Curvature, log_prob, operators
 from tierrank.plackett_luce.lists import FlatLists
 from tierrank.tiers import Tiers
 from tierrank.tiers.selection import with_rest_written
 from tierrank.training.optim import Hessian, TwiceDifferentiable
+from tierrank.training.settings import check_count, check_size
 
 GRADIENT_CHUNK = 1 << 24  # numbers of a [lists, items] block of gradients
+SMALL_CHUNK = 1 << 20  # the same, of items that its lists name
 MATRIX_CHUNK = 1 << 24  # numbers, of tiers' matrices and items, that are kept at a time
 LARGEST_TIE = 32  # items of a tier whose matrix is kept: 256 bytes an entry, at most
 # scores further apart than these would leave float64's range as squared worths, or as products
 STRICT_WIDEST, TIED_WIDEST = 300.0, 100.0
 DIFFERENCE = 1e-5  # step of a finite difference, relative to the vector's largest number
+
+# numbers of lists × items up to which a rest is written out: the kernels for small ties then do
+MOST_WRITTEN = 5_000_000
+MOST_KEPT = 100_000_000  # numbers of all matrices that small ties keep: 800 MB
+MOST_BROKEN = 10_000  # ways in which the ties of a list seen more often are broken
 
 
 class ListTerm(TwiceDifferentiable, Protocol):
@@ -74,6 +88,38 @@ class SumHessian:
         return total
 
 
+class MatrixHessian:
+    """Second derivatives that are written out."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self._matrix = matrix
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        return self._matrix @ vector
+
+    def diagonal(self) -> FloatArray:
+        return np.diag(self._matrix)
+
+    def matrix(self) -> FloatArray:
+        return self._matrix.copy()
+
+
+class DiagonalHessian:
+    """A diagonal matrix of second derivatives."""
+
+    def __init__(self, diagonal: FloatArray) -> None:
+        self._diagonal = diagonal
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        return self._diagonal * vector
+
+    def diagonal(self) -> FloatArray:
+        return self._diagonal
+
+    def matrix(self) -> FloatArray:
+        return np.diag(self._diagonal)
+
+
 def by_columns(product: Callable[[FloatArray], FloatArray], size: int) -> FloatArray:
     """[size, size] a symmetric matrix from its products with the unit vectors."""
     out = np.empty((size, size))
@@ -86,19 +132,51 @@ def by_columns(product: Callable[[FloatArray], FloatArray], size: int) -> FloatA
 
 
 def outer_products(
-    losses: Callable[[Any, Tiers], Any], tiers: Tiers, counts: FloatArray, scores: FloatArray
+    losses: Callable[[Any, Tiers], Any],
+    tiers: Tiers,
+    counts: FloatArray,
+    scores: FloatArray,
+    features: FloatArray | None = None,
 ) -> FloatArray:
-    """Σ_l count_l g_l g_lᵀ: every list gets scores of its own, so that its gradient is apart."""
-    size = len(scores)
-    total = np.zeros((size, size))
-    block = max(1, GRADIENT_CHUNK // size)
+    """[parameters, parameters] Σ_l count_l g_l g_lᵀ, g_l the gradient of one list's loss.
+
+    The parameters are the scores; or, where these are features · coef, the coefficients. Every list
+    gets scores of its own, so that its gradient is apart; and where lists leave no rest and
+    features make few numbers of many, only those of items that some list of its block names.
+
+    Parameters
+    ----------
+    losses
+        from scores [lists, items] and tiers to one loss a list
+    tiers, counts
+        the lists, and how often each was seen
+    scores, features
+        [items], and [items, features] or None
+    """
+    total = np.zeros((len(scores) if features is None else features.shape[1],) * 2)
+    few = features is not None and not tiers.rest
+    block = max(1, GRADIENT_CHUNK // len(scores))
+    if few:  # work grows with the items of a block, so blocks are small
+        longest = int(tiers.lengths.max()) if len(tiers) else 1
+        block = max(1, isqrt(SMALL_CHUNK // longest))
     for start in range(0, len(tiers), block):
-        part, count = tiers[start : start + block], counts[start : start + block]
-        leaf = torch.from_numpy(np.tile(scores, (len(part), 1))).requires_grad_()
-        (gradient,) = torch.autograd.grad(losses(leaf, part).sum(), leaf)
-        weighted = gradient.numpy() * np.sqrt(count)[:, None]
+        part, near, rows = tiers[start : start + block], scores, features
+        if few and features is not None:
+            part, touched = of_named_items(part)
+            near, rows = scores[touched], features[touched]
+        leaf = torch.from_numpy(np.tile(near, (len(part), 1))).requires_grad_()
+        (slope,) = torch.autograd.grad(losses(leaf, part).sum(), leaf)
+        gradient = slope.numpy() if rows is None else slope.numpy() @ rows
+        weighted = gradient * np.sqrt(counts[start : start + block])[:, None]
         total += weighted.T @ weighted
     return total
+
+
+def of_named_items(tiers: Tiers) -> tuple[Tiers, IntArray]:
+    """Lists without a rest over a catalogue of the items that they name, and these items."""
+    touched, where = np.unique(tiers.items.numpy(), return_inverse=True)
+    items = torch.from_numpy(where.reshape(-1))
+    return replace(tiers, items=items, n_items=len(touched), names=None), touched
 
 
 def summed_squares(
@@ -395,3 +473,159 @@ class SmoothHessian:
 
     def matrix(self) -> FloatArray:
         return by_columns(self.product, len(self._scores))
+
+
+# -- from lists and an objective to terms ---------------------------------------------------------
+
+
+def objective_of(name: str, params: dict[str, Any] | None) -> Objective:
+    """The objective as a module that gives one loss a list, of lists as `prepared` gives them.
+
+    Raises
+    ------
+    ValueError
+        for one that worths cannot be fitted by
+    """
+    if not isinstance(params, dict | None) or not isinstance(name, str):
+        raise ValueError(
+            f"objective is a name and objective_params a dict, not {name!r} and {params!r}"
+        )
+    entry, options = find(name), dict(params or {})
+    found = entry.name
+    if entry.stochastic:
+        raise ValueError(f"the gradient of {found} is random: use pmop-fd or pmop-exact")
+    if entry.tie_parameter:
+        raise ValueError(
+            f"{found} has a parameter for ties beside the worths: use "
+            f'tierrank.PairedTies("{found}"), which estimates both'
+        )
+    if "reduction" in options:
+        raise ValueError("the losses of lists are always summed: reduction is no option here")
+    if "generator" in options:
+        raise ValueError("randomness comes from random_state, not from a generator")
+    if entry.exact_likelihood:
+        _ = from_name(found, **options)  # refuses options that it does not have
+        alpha = entry.option("alpha", options)
+        return from_name("pl-partition", alpha=alpha, reduction="none").double()
+    return from_name(found, **options, reduction="none").double()
+
+
+def prepared(
+    tiers: Tiers, counts: FloatArray, name: str, params: dict[str, Any] | None, seed: int
+) -> tuple[Tiers, FloatArray]:
+    """The lists as the objective sees them, before equal ones are put together.
+
+    PL-TopK forgets what comes after the first k places. ListMLE may break ties, once for all: each
+    list that was seen, in an order of its own (in `MOST_BROKEN` orders, if more often).
+    """
+    entry = find(name)
+    if not entry.exact_likelihood:
+        return tiers, counts
+    if "k" in entry.options:
+        k = entry.option("k", params)
+        check_count("k", k)
+        return tiers.top(int(k)), counts
+    ties: Ties = entry.option("ties", params) or "exact"
+    if ties == "random":
+        ways = np.minimum(np.ceil(counts), MOST_BROKEN).astype(np.int64)
+        tiers = tiers[np.repeat(np.arange(len(ways)), ways)]
+        counts = np.repeat(counts / np.maximum(ways, 1), ways)
+    return without_ties(tiers, ties, seed), counts
+
+
+def terms_of(
+    lists: CountedLists, name: str, params: dict[str, Any] | None = None
+) -> list[ListTerm]:
+    """The terms that Σ count · loss consists of: lists with small ties, or none, are quicker."""
+    objective, entry = objective_of(name, params), find(name)
+    if not entry.exact_likelihood or entry.option("alpha", params) is not None:
+        return [Smooth(lists.tiers, lists.counts, objective)]
+    if lists.tiers.rest and len(lists.tiers) * lists.n_items <= MOST_WRITTEN:
+        lists = replace(lists, tiers=with_rest_written(lists.tiers))
+    upper, last = largest_ties(lists.tiers)
+    strict, small = np.maximum(upper, last) <= 1, upper <= LARGEST_TIE
+    if small.any() and not strict.all():
+        numbers = np.cumsum(np.where(small & ~strict, upper * lists.tiers.full_lengths.numpy(), 0))
+        small &= numbers <= MOST_KEPT
+    terms: list[ListTerm] = []
+    for kind, chosen in ((Strict, strict), (Tied, small & ~strict), (Exact, ~small & ~strict)):
+        if chosen.any():
+            tiers = lists.tiers if chosen.all() else lists.tiers[np.flatnonzero(chosen)]
+            terms.append(kind(tiers, lists.counts[chosen]))
+    return terms
+
+
+# -- what is believed of worths before any list is seen, as terms: minus a log-density ------------
+#
+# A prior makes the estimate finite where the lists alone do not, because some items were never
+# compared, or always won. It is asked for, and never slipped in.
+
+
+@dataclass(frozen=True)
+class GaussianPrior:
+    """Log-worths are independent and normal, with mean 0: Σ w² / (2 scale²).
+
+    `scale` is the standard deviation of log-worths. With 1, the worths of two items differ by a
+    factor of 4 typically; with 3, the lists have nearly all the say.
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_size("the scale of a Gaussian prior", self.scale)
+
+    def __str__(self) -> str:
+        return f"gaussian:{self.scale:g}"
+
+    @property
+    def precision(self) -> float:
+        """1 / scale²."""
+        return self.scale**-2
+
+    def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the log-density up to a constant, and its gradient."""
+        return self.precision / 2 * float(scores @ scores), self.precision * scores
+
+    def hessian(self, scores: FloatArray) -> Hessian:
+        """The second derivatives."""
+        return DiagonalHessian(np.full(len(scores), self.precision))
+
+
+@dataclass(frozen=True)
+class PseudoItem:
+    """Every item met one more item, of log-worth 0, and won and lost `wins` times each.
+
+    The prior of R's PlackettLuce (``npseudo``, 0.5 there by default): it connects all items, and
+    shrinks their worths a little towards each other. The pseudo-item itself is in no result.
+    (There its worth is an estimate too, which is the same: only differences count.)
+    """
+
+    wins: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_size("the wins of a pseudo-item", self.wins)
+
+    def __str__(self) -> str:
+        return f"pseudo-item:{self.wins:g}"
+
+    def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
+        """wins · Σ (log(1 + e^−w) + log(1 + e^w)), and its gradient."""
+        size = np.abs(scores)
+        value = self.wins * float((size + 2 * np.log1p(np.exp(-size))).sum())
+        return value, self.wins * np.tanh(scores / 2)
+
+    def hessian(self, scores: FloatArray) -> Hessian:
+        """The second derivatives, wins / (2 cosh²(w/2))."""
+        return DiagonalHessian(self.wins / 2 / np.cosh(np.clip(scores / 2, -350, 350)) ** 2)
+
+
+Prior = GaussianPrior | PseudoItem
+PRIORS: dict[str, type[Prior]] = {"gaussian": GaussianPrior, "pseudo-item": PseudoItem}
+
+
+def prior_from(spelled: str | Prior | None) -> Prior | None:
+    """The prior that a user means by "gaussian", "gaussian:2.5", "pseudo-item:0.5" or None."""
+    if spelled is None or isinstance(spelled, GaussianPrior | PseudoItem):
+        return spelled
+    kind, size = prior_name(spelled)
+    return PRIORS[kind]() if size is None else PRIORS[kind](size)

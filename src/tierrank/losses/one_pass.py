@@ -124,18 +124,17 @@ class _OnePass(torch.autograd.Function):
             loss = -ctx.formula(values).to(by_loss.dtype)
             (by_scores,) = torch.autograd.grad(loss, values, by_loss, create_graph=True)
         else:
-            by_scores = _to_scores(ctx.lists, ctx.arrays, -by_loss.numpy())
+            by_scores = _to_scores(ctx.lists, ctx.arrays, -by_loss)
         return by_scores, None, None, None
 
 
-def _to_scores(lists: FlatLists, arrays: Pass, factor: AnyArray) -> Tensor:
+def _to_scores(lists: FlatLists, arrays: Pass, factor: Tensor) -> Tensor:
     """The gradients by rows and by the bottom, times a factor [lists], where the scores stand."""
     assert arrays.gradient is not None
-    flat = torch.empty_like(lists.rows)
-    _native.scale_lists(lists.layout[0].numpy(), arrays.gradient, factor, flat.numpy())
+    flat = lists.scaled(torch.from_numpy(arrays.gradient), factor)
     if lists.gather is not None:
         flat = flat.new_zeros(lists.values.numel()).index_add_(0, lists.gather, flat)
     if lists.rest is not None and arrays.bottom_gradient is not None:
-        by_bottom = torch.from_numpy(arrays.bottom_gradient * factor)
+        by_bottom = torch.from_numpy(arrays.bottom_gradient) * factor
         flat = flat + lists.rest.spread(by_bottom).to(flat.dtype)
     return flat.view(lists.values.shape)

@@ -8,7 +8,7 @@ RankRegress, and nearly that of RankSVM; the others take every pair, a few nanos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -50,7 +50,7 @@ def ranknet(
     """
     given = Scores(scores)
     order = TierOrder(given.values, tiers)
-    losses = sum_over_wins("rao_kupper_wins", order, order.rows.new_zeros(()))  # θ = 1
+    losses = sum_over_pairs("rao_kupper_wins", order, order.rows.new_zeros(()))  # θ = 1
     return reduced(given, losses, weights, reduction)
 
 
@@ -101,16 +101,13 @@ def rao_kupper(
     [0.3333, 0.3333]
     """
     given = Scores(scores)
-    _refuse_rest(tiers, "Rao-Kupper")
-    order = TierOrder(given.values, tiers)
-    parameter = _parameter(alpha, "alpha", order)
+    order, parameter, tied = _games(given, tiers, "Rao-Kupper", "alpha", alpha)
     log_theta = -logsigmoid(-parameter)
-    losses = sum_over_wins("rao_kupper_wins", order, log_theta)
-    tied = _tied_pairs(order, parameter, "alpha")
+    losses = sum_over_pairs("rao_kupper_wins", order, log_theta)
     if tied.any():
         # −log P(tie) = softplus(d − log θ) + softplus(−d − log θ) − log(1 − θ^−2), whose last
         # term is log σ(α) + log(1 + 1/θ), 1/θ = σ(−α)
-        losses = losses + sum_over_ties("rao_kupper_ties", order, log_theta)
+        losses = losses + sum_over_pairs("rao_kupper_ties", order, log_theta)
         losses = losses - tied * (logsigmoid(parameter) + torch.sigmoid(-parameter).log1p())
     return reduced(given, losses, weights, reduction)
 
@@ -158,12 +155,10 @@ def davidson(
     [0.25, 0.5]
     """
     given = Scores(scores)
-    _refuse_rest(tiers, "Davidson")
-    order = TierOrder(given.values, tiers)
-    parameter = _parameter(beta, "beta", order)
-    losses = sum_over_wins("davidson_wins", order, parameter)
-    if _tied_pairs(order, parameter, "beta").any():
-        losses = losses + sum_over_ties("davidson_ties", order, parameter)
+    order, parameter, tied = _games(given, tiers, "Davidson", "beta", beta)
+    losses = sum_over_pairs("davidson_wins", order, parameter)
+    if tied.any():
+        losses = losses + sum_over_pairs("davidson_ties", order, parameter)
     return reduced(given, losses, weights, reduction)
 
 
@@ -173,27 +168,22 @@ def davidson_hessian(rows: FloatArray, tiers: Tiers, beta: float = 0.0) -> Float
     return _pair_hessian("davidson_hessians", rows, next_row, list_end, beta)
 
 
-def _refuse_rest(tiers: Tiers, model: str) -> None:
+def _games(
+    given: Scores, tiers: Tiers, model: str, name: str, value: Any
+) -> tuple[TierOrder, Tensor, Tensor]:
+    """The lists, the parameter as a tensor [] like their rows, and [lists] pairs inside tiers."""
     if tiers.rest:
         raise ValueError(
             f"{model} counts ties, and every pair of the items that a list does not name would be "
             'one that nobody observed: leave the rest out (rest="absent"), or use ranknet, which '
             "ignores ties"
         )
-
-
-def _parameter(value: Any, name: str, order: TierOrder) -> Tensor:
-    """The parameter as a tensor [] of the kind and on the device of the rows."""
+    order = TierOrder(given.values, tiers)
     parameter = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
     if parameter.ndim:
         raise ValueError(f"{name} is one number, not {list(parameter.shape)} of them")
     if not parameter < torch.inf:
         raise ValueError(f"{name} is a number or −inf, not {float(parameter)}")
-    return parameter.to(order.rows)
-
-
-def _tied_pairs(order: TierOrder, parameter: Tensor, name: str) -> Tensor:
-    """[lists] number of pairs inside tiers."""
     sizes = order.tier_offsets.diff()
     pairs = torch.zeros_like(order.list_offsets[1:])
     pairs.index_add_(0, order.tier_list, sizes * (sizes - 1) // 2)
@@ -203,7 +193,7 @@ def _tied_pairs(order: TierOrder, parameter: Tensor, name: str) -> Tensor:
             f"with {name} = −inf ties have probability 0, and list {number} has ties: use a "
             "finite number"
         )
-    return pairs
+    return order, parameter.to(order.rows), pairs
 
 
 # -- sums over the pairs of every list, differentiable once ---------------------------------------
@@ -213,16 +203,13 @@ def _tied_pairs(order: TierOrder, parameter: Tensor, name: str) -> Tensor:
 # and keep none, so time grows with the pairs and memory with the items.
 
 
-def sum_over_wins(kind: str, order: TierOrder, parameter: Tensor) -> Tensor:
-    """[lists] sums over all pairs of an item and one of a lower tier."""
-    _, tier_end, list_end = _ends(order.tier_offsets, order.list_offsets)
-    return _sum_pairs(kind, order, tier_end, list_end, parameter)
-
-
-def sum_over_ties(kind: str, order: TierOrder, parameter: Tensor) -> Tensor:
-    """[lists] sums over all pairs inside the tiers."""
-    next_row, tier_end, _ = _ends(order.tier_offsets, order.list_offsets)
-    return _sum_pairs(kind, order, next_row, tier_end, parameter)
+def sum_over_pairs(kind: str, order: TierOrder, parameter: Tensor) -> Tensor:
+    """[lists] sums over all pairs of an item and one of a lower tier, or, of ties, of its own."""
+    next_row, tier_end, list_end = _ends(order.tier_offsets, order.list_offsets)
+    start, stop = (next_row, tier_end) if kind.endswith("_ties") else (tier_end, list_end)
+    lengths = order.list_offsets.diff()
+    inputs = order.rows, parameter, kind, order.values.dtype, start, stop, lengths
+    return _PairSums.apply(*inputs)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def _ends(tier_offsets: Tensor, list_offsets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -230,14 +217,6 @@ def _ends(tier_offsets: Tensor, list_offsets: Tensor) -> tuple[Tensor, Tensor, T
     tier_end, list_end = (repeat(each[1:], each.diff()) for each in (tier_offsets, list_offsets))
     next_row = torch.arange(1, len(tier_end) + 1, device=tier_end.device)
     return next_row, tier_end, list_end
-
-
-def _sum_pairs(
-    kind: str, order: TierOrder, start: Tensor, stop: Tensor, parameter: Tensor
-) -> Tensor:
-    lengths = order.list_offsets.diff()
-    inputs = order.rows, parameter, kind, order.values.dtype, start, stop, lengths
-    return _PairSums.apply(*inputs)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _PairSums(torch.autograd.Function):
@@ -299,38 +278,64 @@ def _pair_hessian(
 
 
 # In plain torch, block by block: any device, the same numbers. The formulas are not those of
-# `native/pairs.hpp`, so that either checks the other.
+# `native/pairs.hpp`, so that either checks the other; and their second derivatives are what
+# Newton's method takes for the likelihood of games.
 
 BLOCK = 1 << 20  # pairs at once
 
-Terms = tuple[Tensor, Tensor, Tensor]  # loss, ∂loss/∂x, ∂loss/∂parameter; x = w_j − w_i
+
+class PairTerms(NamedTuple):
+    """−log P of what a pair did, and its derivatives by x = w_j − w_i and by the parameter c."""
+
+    loss: Tensor
+    x: Tensor
+    c: Tensor
+    xx: Tensor
+    xc: Tensor
+    cc: Tensor
 
 
-def _rao_kupper_win(x: Tensor, c: float) -> Terms:
+def _softplus(x: Tensor) -> Tensor:
+    """log(1 + e^x), to the last digit. (`logsigmoid` wakes torch's threads for a few numbers.)"""
+    return torch.logaddexp(x, x.new_zeros(()))
+
+
+def _rao_kupper_win(x: Tensor, c: float) -> PairTerms:
+    """softplus(x + c), with c = log θ."""
     slope = torch.sigmoid(x + c)
-    return -logsigmoid(-x - c), slope, slope
+    second = slope * torch.sigmoid(-x - c)
+    return PairTerms(_softplus(x + c), slope, slope, second, second, second)
 
 
-def _rao_kupper_tie(x: Tensor, c: float) -> Terms:
+def _rao_kupper_tie(x: Tensor, c: float) -> PairTerms:
+    """softplus(x − c) + softplus(−x − c): −log P(tie) + log(1 − θ^−2)."""
     up, down = torch.sigmoid(x - c), torch.sigmoid(-x - c)
-    return -logsigmoid(c - x) - logsigmoid(c + x), up - down, -up - down
+    rising, falling = up * torch.sigmoid(c - x), down * torch.sigmoid(c + x)
+    loss, both = _softplus(x - c) + _softplus(-x - c), rising + falling
+    return PairTerms(loss, up - down, -up - down, both, falling - rising, both)
 
 
-def _davidson_win(x: Tensor, beta: float) -> Terms:
+def _davidson_win(x: Tensor, beta: float) -> PairTerms:
     """−log P(i above j) = log(1 + e^x + v e^(x/2))."""
-    loss = -logsigmoid(-torch.logaddexp(x, x / 2 + beta))
-    j_above, tie = (x - loss).exp(), (x / 2 + beta - loss).exp()
-    return loss, j_above + tie / 2, tie
+    loss = _softplus(torch.logaddexp(x, x / 2 + beta))
+    i_above, j_above, tie = (-loss).exp(), (x - loss).exp(), (x / 2 + beta - loss).exp()
+    return PairTerms(loss, j_above + tie / 2, tie, *_davidson_seconds(i_above, j_above, tie))
 
 
-def _davidson_tie(x: Tensor, beta: float) -> Terms:
+def _davidson_tie(x: Tensor, beta: float) -> PairTerms:
     """−log P(tie) = log(1 + (e^(x/2) + e^(−x/2)) / v)."""
-    loss = -logsigmoid(beta - torch.logaddexp(x / 2, -x / 2))
+    loss = _softplus(torch.logaddexp(x / 2, -x / 2) - beta)
     j_above, i_above = (x / 2 - beta - loss).exp(), (-x / 2 - beta - loss).exp()
-    return loss, (j_above - i_above) / 2, -j_above - i_above
+    seconds = _davidson_seconds(i_above, j_above, (-loss).exp())
+    return PairTerms(loss, (j_above - i_above) / 2, -j_above - i_above, *seconds)
 
 
-PAIRS: dict[str, Callable[[Tensor, float], Terms]] = {
+def _davidson_seconds(i: Tensor, j: Tensor, tie: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """An exponential family: (co)variances of ½, −½, 0 and of 0, 0, 1, whatever the outcome was."""
+    return i * j + tie * (i + j) / 4, tie * (i - j) / 2, tie * (i + j)
+
+
+PAIRS: dict[str, Callable[[Tensor, float], PairTerms]] = {
     "rao_kupper_wins": _rao_kupper_win,
     "rao_kupper_ties": _rao_kupper_tie,
     "davidson_wins": _davidson_win,
@@ -345,7 +350,7 @@ def plain_pair_sums(
     scores = scores.to(wide_dtype(scores.device))
     loss, gradient, by_parameter = (torch.zeros_like(scores) for _ in range(3))
     for i, j, exists in _blocks(start, stop):
-        terms = PAIRS[kind](scores[j] - scores[i, None], parameter)
+        terms = PAIRS[kind](scores[j] - scores[i, None], parameter)[:3]
         one_loss, slope, one_by_parameter = (torch.where(exists, t, 0.0) for t in terms)
         loss[i] = one_loss.sum(1)
         by_parameter[i] = one_by_parameter.sum(1)

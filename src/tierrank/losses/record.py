@@ -42,6 +42,10 @@ class Entry:
     likelihood
         whether it is minus a log-likelihood of what a list shows, so that the inverse information
         is a covariance
+    exact_likelihood
+        whether it is minus the log-probability of tiers under the Plackett-Luce model itself: of
+        the first `k` places, with `ties` broken, with places weighted by `alpha`, if it has these
+        options
     twice_differentiable
         whether autograd has its second derivatives; else it has the gradient, and refuses the
         second ones or gets them wrong
@@ -76,6 +80,7 @@ class Entry:
     family: Family
     source: str
     likelihood: bool = False
+    exact_likelihood: bool = False
     twice_differentiable: bool = True
     hessian: Hessian = "constant"
     stochastic: bool = False
@@ -121,6 +126,11 @@ class Entry:
         parameters = signature(self.function).parameters
         return {name: given for name, given in parameters.items() if name not in shared}
 
+    def option(self, name: str, options: Mapping[str, Any] | None) -> Any:
+        """An option as it is given, or the function's own; None if it has none of this name."""
+        own = self.options[name].default if name in self.options else None
+        return (options or {}).get(name, own)
+
     @property
     def summary(self) -> str:
         """The first line of the function's documentation, without the source."""
@@ -135,17 +145,17 @@ class Entry:
 # fmt: off
 OBJECTIVES: dict[str, Entry] = {entry.name: entry for entry in (
     Entry("pl-partition", "pl_partition", "PLPartition", "likelihood", "Ma et al., 2021",
-          likelihood=True, hessian="exact", fused="log-sum-exp"),
+          likelihood=True, exact_likelihood=True, hessian="exact", fused="log-sum-exp"),
     Entry("pl-lb", "pl_lower_bound", "PLLowerBound", "likelihood", "Hino et al., 2010",
           likelihood=True, hessian="exact", fused="log-sum-exp"),
     Entry("pl-efron", "pl_efron", "PLEfron", "likelihood", "Efron, 1977",
           likelihood=True, hessian="exact", fused="log-sum-exp"),
     Entry("pl-topk", "pl_top_k", "PLTopK", "likelihood", "Xia et al., 2009",
-          likelihood=True, hessian="exact"),
+          likelihood=True, exact_likelihood=True, hessian="exact"),
     Entry("listmle", "list_mle", "ListMLE", "likelihood", "Xia et al., 2008",
-          likelihood=True, hessian="exact"),
+          likelihood=True, exact_likelihood=True, hessian="exact"),
     Entry("p-listmle", "p_list_mle", "PListMLE", "likelihood", "Lan et al., 2014",
-          hessian="exact"),
+          exact_likelihood=True, hessian="exact"),
 
     Entry("listnet", "list_net", "ListNet", "listwise", "Cao et al., 2007",
           hessian="exact", needs_connection=False),

@@ -91,7 +91,7 @@ class BoostingObjective:
         self._by_row[tiers.items.numpy()] = np.repeat(self._weights.numpy(), tiers.lengths.numpy())
         self._draws = "generator" in objective.entry.options
         self.restart(seed)
-        self._likelihood = _likelihood(self.name, objective, tiers)
+        self._likelihood = _likelihood(objective, tiers)
         self.typical_slope, self.first_slopes = 1.0, (0.0, 0)
         if self.hessian == "constant":
             slope = np.abs(self._by_autograd(np.zeros(len(tiers.items)))[1])
@@ -216,12 +216,12 @@ class _Likelihood:
         return loss, both[0], both[1]
 
 
-def _likelihood(name: str, objective: Objective, tiers: Tiers) -> _Likelihood | None:
+def _likelihood(objective: Objective, tiers: Tiers) -> _Likelihood | None:
     """The objective as a likelihood of tiers, if it is one."""
-    if name not in ("pl-partition", "pl-topk", "listmle", "p-listmle"):
+    entry, options = objective.entry, objective.options
+    if not entry.exact_likelihood:
         return None
-    options = objective.options
-    alpha = options.get("alpha", "gain" if name == "p-listmle" else None)
-    if name == "pl-topk":
-        tiers = tiers.top(options.get("k", 10))
-    return _Likelihood(tiers, alpha, options.get("ties", "exact"), options)
+    if "k" in entry.options:
+        tiers = tiers.top(entry.option("k", options))
+    ties = entry.option("ties", options) or "exact"
+    return _Likelihood(tiers, entry.option("alpha", options), ties, options)

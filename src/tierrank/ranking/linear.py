@@ -23,13 +23,14 @@ from tierrank.ranking.linear_loss import (
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.covariance import CoefficientTable, coefficient_table
-from tierrank.training.optim import Journal, ascend, lbfgs, refine
+from tierrank.training.optim import Journal, ascend, by_eigenvectors, lbfgs, newton
 from tierrank.training.progress import Tracker
 from tierrank.training.settings import seed_from
 
 NEAR_ENOUGH = 1e-7  # relative improvement at which Newton's method takes over
 MOST_NEWTON_FEATURES = 1000  # a step takes as many products with the Hessian as features
 MOST_NEWTON_STEPS = 30  # about 3 are needed, unless there is no finite minimum
+FAR = 0.01  # change of a score by a typical feature in a step that should be the last
 STEPS_BETWEEN_MEASUREMENTS = 10  # of stochastic steps, each of which changes little
 
 _NOT_CONVERGED = {
@@ -303,13 +304,13 @@ class LinearRanker(Ranker):
         def iterated(point: AnyArray, value: float) -> bool:
             return tracker.step(point, value / loss.lists)
 
-        newton = (
+        to_the_end = (
             plan.tol == 0 and loss.twice_differentiable and loss.features <= MOST_NEWTON_FEATURES
         )
         end = lbfgs(
             summed,
             loss.start(),
-            tol=NEAR_ENOUGH if newton else plan.tol,
+            tol=NEAR_ENOUGH if to_the_end else plan.tol,
             max_iter=plan.max_iter,
             journal=journal,
             evaluated=tracker.pause,
@@ -318,16 +319,17 @@ class LinearRanker(Ranker):
         if not end.iterations:  # it began at the minimum
             iterated(end.point, end.value)
         left = min(plan.max_iter - end.iterations, MOST_NEWTON_STEPS)
-        if newton and end.stopped_by in ("tolerance", "line search") and left > 0:
+        if to_the_end and end.stopped_by in ("tolerance", "line search") and left > 0:
             per_list = loss.lists / loss.total_weight
-            end = refine(
-                summed,
-                lambda point: loss.information(point) * per_list,
-                end.point,
-                max_iter=left,
-                iterated=iterated,
-            )
-        return end.stopped_by
+
+            def solve(point: AnyArray, gradient: AnyArray, _: float) -> AnyArray | None:
+                return by_eigenvectors(loss.information(point) * per_list, gradient)
+
+            end = newton(
+                summed, solve, end.point, weight=float(loss.lists), far=FAR / loss.sizes(),
+                max_iter=left, iterated=iterated,
+            )  # fmt: skip
+        return "tolerance" if end.converged else end.stopped_by
 
     def _by_sgd(self, loss: LinearLoss, tracker: Tracker, kept: Kept, plan: Plan, seed: int) -> str:
         """Take stochastic steps; how they ended."""

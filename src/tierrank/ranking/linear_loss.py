@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,8 @@ from scipy import sparse
 from tierrank._types import AnyArray
 from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
+from tierrank.training.covariance import covariance as training_covariance
+from tierrank.training.covariance import dependent, some
 
 # relative to the size of a feature: rounding and what a difference leaves out are alike there
 DIFFERENCE = 1e-5
@@ -222,43 +225,32 @@ def covariance(loss: LinearLoss, point: AnyArray, kind: Uncertainty, names: list
             f"{told} lists with several tiers are too few to see how {len(point)} estimates vary "
             'between lists: uncertainty="sandwich" needs more lists than features'
         )
-    smallest = SMALLEST[loss.twice_differentiable]
-    all_names = [*names, *loss.own_parameters(point)]
-    inverse = _inverse(loss.information(point), loss.sizes(), all_names, smallest)
-    if kind == "sandwich":
-        parts = loss.gradients_by_list(point) @ inverse
-        inverse = parts.T @ parts
-    return np.asarray(inverse[: loss.features, : loss.features])
-
-
-def _inverse(information: AnyArray, sizes: AnyArray, names: list[str], smallest: float) -> AnyArray:
-    """The inverse of a positive definite matrix, whatever the sizes of its features."""
-    diagonal = np.diag(information)
+    information = loss.information(point)
     if not np.isfinite(information).all():
         raise ValueError("the information is not finite: scale the features, or give some l2")
-    relative = diagonal / sizes**2
+    all_names = [*names, *loss.own_parameters(point)]
+    relative = np.diag(information) / loss.sizes() ** 2
     nothing = relative <= max(1e-14 * relative.max(), np.finfo(float).tiny)  # rounding, at most
     if nothing.any():
         raise _singular(
             "say nothing, for they are constant in every list that has several tiers (or the "
             "lists are ordered perfectly, and the coefficients have no finite best value)",
-            names,
+            all_names,
             nothing,
         )
-    scale = 1 / np.sqrt(diagonal)
-    values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
-    flat = values < smallest
-    if flat.any():
-        involved = np.abs(vectors[:, flat]).max(axis=1) > 0.01
-        raise _singular("depend on each other linearly within the lists", names, involved)
-    half = vectors / np.sqrt(values) * scale[:, None]
-    return np.asarray(half @ half.T)
+    involved = dependent(information, SMALLEST[loss.twice_differentiable])
+    if involved is not None:
+        raise _singular("depend on each other linearly within the lists", all_names, involved)
+    outer = None
+    if kind == "sandwich":
+        parts = loss.gradients_by_list(point)
+        outer = parts.T @ parts
+    found = training_covariance(information, outer, vanished=0.0)
+    return np.asarray(found[: loss.features, : loss.features])
 
 
 def _singular(problem: str, names: list[str], which: AnyArray) -> ValueError:
-    found = [names[number] for number in np.flatnonzero(which)]
-    more = f" and {len(found) - 10} more" if len(found) > 10 else ""
     return ValueError(
-        f"there are no standard errors: {', '.join(found[:10])}{more} {problem}. Leave "
+        f"there are no standard errors: {some(list(compress(names, which)))} {problem}. Leave "
         "features out, or give some l2. The coefficients themselves are fitted."
     )

@@ -12,21 +12,24 @@ prior, the first is the covariance of the normal approximation to the posterior.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import linalg, special
 
-from tierrank._types import FloatArray, IntArray
+from tierrank._types import BoolArray, FloatArray, IntArray
 from tierrank.training.optim import MOST_DENSE as MOST_DENSE
-from tierrank.training.optim import Hessian, conjugate_gradients
+from tierrank.training.optim import Hessian, conjugate_gradients, factor
 
 Kind = Literal["information", "sandwich"]
 
 VANISHED = 1e-14  # part of a diagonal that is left by elimination, and is a rounding error
 COLUMN_TOLERANCE = 1e-10
 MOST_PRODUCTS = 10_000  # of a column
+INVOLVED = 0.01  # least part of a direction that counts
+SHOWN = 10  # names in a message
 
 
 class NotDefinite(ValueError):
@@ -72,31 +75,18 @@ def covariance(
 def inverse(matrix: FloatArray, shared: int = 0, vanished: float = VANISHED) -> FloatArray:
     """The inverse of a positive definite matrix, which is written over.
 
-    Where H · 1 = 0 for the first `shared` parameters, the surest of these is held at 0, and what is
-    found for the others is against it: no two sizes are added, however far apart they are.
+    Where H · 1 = 0 for the first `shared` parameters, the surest of these is held at 0, see
+    `factor`.
     """
-    problem = NotDefinite(
-        "there are no standard errors: the estimate is no isolated maximum of the likelihood. "
-        "Some worths may be infinite: give a prior."
-    )
-    held = int(np.argmax(np.diag(matrix)[:shared])) if shared else None
-    if held is not None:
-        matrix[held, :] = matrix[:, held] = 0.0
-        matrix[held, held] = 1.0
-    diagonal = np.diag(matrix)
-    if not np.isfinite(matrix).all() or diagonal.min(initial=np.inf) <= 0:
-        raise problem
-    root = 1 / np.sqrt(diagonal)
-    matrix *= root
-    matrix *= root[:, None]
-    try:
-        factor = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
-        raise problem from None
-    if (np.diag(factor) ** 2 <= vanished).any():
-        raise problem
-    found, _ = linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
-    found = (np.tril(found) + np.tril(found, -1).T) * root * root[:, None]
+    factored = factor(matrix, shared)
+    if factored is None or (np.diag(factored[0]) ** 2 <= vanished).any():
+        raise NotDefinite(
+            "there are no standard errors: the estimate is no isolated maximum of the likelihood. "
+            "Some worths may be infinite: give a prior."
+        )
+    lower, scale, held = factored
+    found, _ = linalg.lapack.dpotri(lower, lower=1, overwrite_c=1)
+    found = (np.tril(found) + np.tril(found, -1).T) * scale * scale[:, None]
     if held is not None:
         found[held, held] = 0.0
     return np.asarray(found)
@@ -120,6 +110,23 @@ def columns(hessian: Hessian, items: IntArray, size: int, *, centred: bool) -> F
             )
         row[:] = found.solution - found.solution.mean()
     return rows
+
+
+def dependent(matrix: FloatArray, smallest: float) -> BoolArray | None:
+    """[parameters] which make second derivatives singular; None if none do.
+
+    Those that take part in directions of eigenvalues below `smallest`, for a diagonal of 1.
+    """
+    scale = 1 / np.sqrt(np.diag(matrix))
+    values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
+    flat = vectors[:, values < smallest]
+    return np.abs(flat).max(axis=1) > INVOLVED if flat.size else None
+
+
+def some(names: Sequence[Any]) -> str:
+    """The first of these names, for a message."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(map(str, names[:SHOWN])) + more
 
 
 def reach(level: float) -> float:

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
+from scipy import linalg
 
 from tierrank._types import FloatArray
 from tierrank.storage import Arrays
 
 Function = Callable[[FloatArray], tuple[float, FloatArray]]  # value and gradient at a point
-StoppedBy = Literal[
-    "tolerance", "rounding", "line search", "max_iter", "patience", "no minimum", "no step"
-]
+# from a point, the gradient there and a tolerance: H⁻¹ · gradient, or None
+Solve = Callable[[FloatArray, FloatArray, float], FloatArray | None]
+Iterated = Callable[[FloatArray, float], bool]  # told of point and value; True: that is enough
+StoppedBy = Literal["tolerance", "rounding", "line search", "max_iter", "patience", "no minimum"]
 
 MOST_DENSE = 5000  # parameters for which a Hessian is written out: 200 MB, and as much again
 
@@ -33,7 +35,7 @@ class Hessian(Protocol):
 
 
 class TwiceDifferentiable(Protocol):
-    """What Newton's method minimises."""
+    """What Newton's method minimises. Those of parts of the data add up to that of all of it."""
 
     def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
         """The value, and its [parameters] gradient."""
@@ -54,7 +56,7 @@ class Minimum:
         what was minimised, at the start and after every iteration
     stopped_by
         "tolerance": next to nothing is left to gain; "rounding": as near as numbers allow;
-        "line search", "no step": no step improves the value; "max_iter"; "patience": whoever was
+        "line search": no step improves the value; "max_iter"; "patience": whoever was
         told of the iterations asked for it; "no minimum": the point moves towards infinity
     gradient_norm
         largest slope at the end
@@ -81,91 +83,154 @@ class Minimum:
         return len(self.values) - 1
 
 
-# -- Newton's method with conjugate gradients -----------------------------------------------------
+# -- Newton's method ------------------------------------------------------------------------------
 
 # Twice the improvement that a step still promises, in nats; its root is the distance in standard
 # errors. The step is taken all the same, and squares what is left.
 NEAR = 1e-16
-TRUSTED = 1e-8  # the same, where whole steps are safe
+TRUSTED = 1e-8  # the same, where values are too coarse to compare and whole steps are safe
 ROUNDING = 1e-15  # of values, relative to the weight of all lists
-FAR = 0.01  # part of the longest step: one that promises next to nothing is a way to infinity
 LOOSEST, TIGHTEST = 0.3, 1e-3  # how exactly a step is solved for: residual relative to gradient
-MOST_PRODUCTS = 1000  # of a step
 TINIEST = 1e-300
 SUFFICIENT = 1e-4  # part of the promised improvement that a step must keep
 
 
 def newton(
-    function: TwiceDifferentiable,
+    function: Function,
+    solve: Solve,
     start: FloatArray,
     *,
-    centred: bool = True,
     weight: float = 1.0,
-    longest: float = np.inf,
+    far: float | FloatArray = np.inf,
+    tol: float | FloatArray = np.inf,
     max_iter: int = 100,
-    iterated: Callable[[int, float], None] | None = None,
+    iterated: Iterated | None = None,
 ) -> Minimum:
-    """Minimise by Newton's method. Where it is not convex, follow positive curvature.
+    """Minimise by Newton's method: steps of −H⁻¹ · gradient, or of a half of it, a quarter, ….
 
-    No matrix is written, so a million parameters are fine.
+    It goes by the gradient, and so to the last digit, where a method that compares values (such as
+    L-BFGS) stops at a distance of about the square root of their rounding error.
 
     Parameters
     ----------
     function
-        what to minimise
+        gives value and gradient at a point [parameters]
+    solve
+        gives H⁻¹ · gradient from a point, the gradient there, and how large a residual may be
+        relative to it; None where there is no such step
     start
         [parameters] where to begin
-    centred
-        whether steps have mean 0: lists alone say nothing about a constant added to all scores
     weight
-        of all lists: the scale of the function
-    longest
-        about how far a score may go in a step by its own slope. Chances level off within a few
-        units of a log-worth, and beyond that second derivatives tell nothing.
+        of all lists: the scale of the function, and of its rounding errors
+    far
+        changes of the parameters by the last step that are no last step's: where there is next to
+        nothing to gain and it still goes that far, the minimum is at infinity
+    tol
+        it does not end before every part of the gradient is this small
     max_iter
         most steps; with a finite minimum, about ten are taken
     iterated
-        called after every step with its number and the value
+        called after every step with the point and the value there; True ends it
     """
     point = start.copy()
-    value, gradient = function.value_and_gradient(point)
+    value, gradient = function(point)
     end = Minimum(point, [value])
-    near = NEAR * min(weight, 1.0)
-    first_size, last_promised = 0.0, np.inf
-    for number in range(1, max_iter + 1):
-        if centred:
-            gradient = gradient - gradient.mean()
+    unit = min(weight, 1.0)
+    steepest, last_promised = TINIEST, np.inf
+    while end.iterations < max_iter:
         size = float(np.linalg.norm(gradient))
-        first_size = max(first_size, size)
-        tightness = min(LOOSEST, max(TIGHTEST, np.sqrt(size / max(first_size, TINIEST))))
-        hessian = damped(function.hessian(point), gradient, longest)
-        found = conjugate_gradients(hessian, gradient, tightness, centred=centred)
-        step = -found.solution
-        if found.positive and not found.reached and len(point) <= MOST_DENSE:
-            step = -_solve_dense(hessian, gradient, found.solution, centred=centred)
-        promised = -float(gradient @ step)
-        trusted = max(TRUSTED * min(weight, 1.0), ROUNDING * max(weight, abs(value)))
-        far = float(np.abs(step).max(initial=0)) > FAR * longest
-        if promised <= trusted and promised > last_promised / 4:  # each step should square it
-            end.stopped_by = "no minimum" if far else "rounding"
+        steepest = max(steepest, size)
+        step = solve(point, gradient, min(LOOSEST, max(TIGHTEST, np.sqrt(size / steepest))))
+        if step is None:
+            end.stopped_by = "line search"
+            break
+        promised = float(gradient @ step)
+        trusted = max(TRUSTED * unit, ROUNDING * max(weight, abs(value)))
+        endless = bool((np.abs(step) > far).any())
+        settled = bool((np.abs(gradient) <= tol).all())
+        stalled = promised <= trusted and promised > last_promised / 4  # it should be squared
+        if settled and stalled:
+            end.stopped_by = "no minimum" if endless else "rounding"
             break
         last_promised = promised
-        moved = _shortened(
-            function.value_and_gradient, point, value, step, promised, trusted=promised <= trusted
-        )
+        moved = _shortened(function, point, value, step, promised, trusted=promised <= trusted)
         if moved is None:
-            end.stopped_by = "rounding" if promised <= 100 * trusted else "no step"
+            end.stopped_by = "rounding" if promised <= 100 * trusted else "line search"
             break
         point, value, gradient = moved
         end.values.append(value)
-        if iterated is not None:
-            iterated(number, value)
-        if promised <= near:
-            end.stopped_by = "no minimum" if far else "tolerance"
+        if iterated is not None and iterated(point, value):
+            end.stopped_by = "patience"
+            break
+        if settled and promised <= NEAR * unit:
+            end.stopped_by = "no minimum" if endless else "tolerance"
             break
     end.point = point
     end.gradient_norm = float(np.abs(gradient).max(initial=0))
     return end
+
+
+def _shortened(
+    function: Function,
+    point: FloatArray,
+    value: float,
+    step: FloatArray,
+    promised: float,
+    *,
+    trusted: bool,
+) -> tuple[FloatArray, float, FloatArray] | None:
+    """The first of point − step, point − step/2, … that improves the value enough."""
+    for halvings in range(40):
+        share = 0.5**halvings
+        moved = point - share * step
+        there, gradient = function(moved)
+        finite = np.isfinite(there) and bool(np.isfinite(gradient).all())
+        if finite and (trusted or there <= value - SUFFICIENT * share * promised):
+            return moved, there, gradient
+    return None
+
+
+# -- steps of Newton's method: H⁻¹ · gradient -----------------------------------------------------
+
+MOST_PRODUCTS = 1000  # of a step by conjugate gradients
+LARGEST_DAMPING = 1e12
+FLAT = 1e-12  # an eigenvalue, for a diagonal of 1, below which there is no curvature
+
+
+def by_products(
+    hessian: Hessian,
+    gradient: FloatArray,
+    tightness: float,
+    *,
+    centred: bool,
+    longest: float = np.inf,
+) -> FloatArray:
+    """A step by conjugate gradients: no matrix is written, so a million parameters are fine.
+
+    Where the function is not convex, it follows positive curvature.
+
+    Parameters
+    ----------
+    hessian, gradient
+        second and first derivatives
+    tightness
+        residual that may be left, relative to the gradient
+    centred
+        whether steps have mean 0: lists alone say nothing about a constant added to all scores
+    longest
+        about how far a score may go by its own slope. Chances level off within a few units of a
+        log-worth, and beyond that second derivatives tell nothing.
+    """
+    if centred:
+        gradient = gradient - gradient.mean()
+    hessian = damped(hessian, gradient, longest)
+    found = conjugate_gradients(hessian, gradient, tightness, centred=centred)
+    if found.positive and not found.reached and len(gradient) <= MOST_DENSE:
+        # chains are too long for conjugate gradients
+        exact = by_cholesky(hessian.matrix(), gradient, shared=len(gradient) if centred else 0)
+        if exact is not None:
+            return exact - exact.mean() if centred else exact
+    return found.solution
 
 
 class Damped:
@@ -258,120 +323,77 @@ def conjugate_gradients(
     return Solved(solution, True, reached)
 
 
-def _solve_dense(
-    hessian: Hessian, right: FloatArray, instead: FloatArray, *, centred: bool
-) -> FloatArray:
-    """H⁻¹ · right by Cholesky's method, where chains are too long for conjugate gradients.
+def factor(matrix: FloatArray, shared: int = 0) -> tuple[FloatArray, FloatArray, int | None] | None:
+    """Cholesky's factor of a matrix, which is written over; None if not positive definite.
 
-    If `centred`, one score is held and then the mean taken off. `instead` if H is not positive.
+    The matrix is scaled to a diagonal of 1. Where H · 1 = 0 for the first `shared` parameters, the
+    surest of these, of the largest second derivative, is held where it is, and what is found for
+    the others is against it: no two sizes are added, however far apart they are.
+
+    Returns
+    -------
+    [parameters, parameters] lower factor, [parameters] scale, and the parameter that is held
     """
-    from scipy import linalg
-
-    matrix = hessian.matrix()
-    if centred:
-        held = int(np.argmax(np.diag(matrix)))
+    held = int(np.argmax(np.diag(matrix)[:shared])) if shared else None
+    if held is not None:
         matrix[held, :] = matrix[:, held] = 0.0
         matrix[held, held] = 1.0
-        right = right.copy()
-        right[held] = 0.0
+    diagonal = np.diag(matrix)
+    if not np.isfinite(matrix).all() or diagonal.min(initial=np.inf) <= 0:
+        return None
+    scale = 1 / np.sqrt(diagonal)
+    matrix *= scale
+    matrix *= scale[:, None]
     try:
-        found = linalg.cho_solve(linalg.cho_factor(matrix, overwrite_a=True), right)
+        lower = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
     except linalg.LinAlgError:
-        return instead
-    return np.asarray(found - found.mean() if centred else found)
+        return None
+    return lower, scale, held
 
 
-def _shortened(
-    function: Function,
-    point: FloatArray,
-    value: float,
-    step: FloatArray,
-    promised: float,
+def by_cholesky(
+    matrix: FloatArray,
+    gradient: FloatArray,
     *,
-    trusted: bool,
-) -> tuple[FloatArray, float, FloatArray] | None:
-    """The step, or half of it, or a quarter, …: the first that improves the value enough."""
-    for halvings in range(40):
-        share = 0.5**halvings
-        moved = point + share * step
-        there, gradient = function(moved)
-        finite = np.isfinite(there) and bool(np.isfinite(gradient).all())
-        if finite and (trusted or there <= value - SUFFICIENT * share * promised):
-            return moved, there, gradient
-    return None
-
-
-# -- Newton's method for the last digits ----------------------------------------------------------
-
-# L-BFGS compares values, so rounding stops it at a distance from the minimum of about the square
-# root of the rounding error. Newton's method goes by the gradient, and has no such limit.
-ENOUGH = 1e-12  # as `NEAR`: one more step squares it, which is beyond what rounding lets one see
-SAFE = 1e-6  # as `TRUSTED`: values are too coarse to compare
-FLAT = 1e-12  # an eigenvalue, for a diagonal of 1, below which there is no curvature
-
-
-def refine(
-    function: Function,
-    hessian: Callable[[FloatArray], FloatArray],
-    start: FloatArray,
-    *,
-    max_iter: int,
-    iterated: Callable[[FloatArray, float], bool],
-) -> Minimum:
-    """Go from a point near a minimum to the minimum.
-
-    Directions without curvature are left alone. It ends as "line search" where no step improves
-    the value, or where the point turns out not to be near a minimum.
+    shared: int = 0,
+    damping: FloatArray | None = None,
+) -> FloatArray | None:
+    """A step by Cholesky's method.
 
     Parameters
     ----------
-    function
-        gives value and gradient at a point [parameters]
-    hessian
-        gives [parameters, parameters] second derivatives
-    start
-        where to begin
-    max_iter
-        most steps; without a finite minimum there is no end otherwise
-    iterated
-        called after every step with the point and the value there; True ends it
+    matrix, gradient
+        second and first derivatives
+    shared
+        how many of the first parameters may have the same number added without a change: the
+        surest of them stays where it is
+    damping
+        [parameters] D: where H is not positive definite, the step is (H + λ D)⁻¹ · gradient, with
+        the first λ of 1e-3, 1e-2, … that makes it so. None: there is no step then.
     """
-    value, gradient = function(start)
-    end = Minimum(start, [value])
-    while end.iterations < max_iter:
-        step, decrement = _newton_step(hessian(end.point), gradient)
-        found = None
-        if np.isfinite(decrement):
-            found = _shortened(
-                function, end.point, end.value, step, decrement, trusted=decrement <= SAFE
-            )
-        if found is None:
-            end.stopped_by = "line search"
-            break
-        end.point, value, gradient = found
-        end.values.append(value)
-        if iterated(end.point, value):
-            end.stopped_by = "patience"
-            break
-        if decrement <= ENOUGH:
-            # a step that is nothing in standard errors but goes on at the same pace: these grow
-            # as fast as the point itself, towards a minimum that lies at infinity
-            away = np.abs(step).max(initial=0) > 1e-3 * np.abs(end.point).max(initial=0)
-            end.stopped_by = "no minimum" if away else "tolerance"
-            break
-    return end
+    found, more = factor(matrix.copy(), shared), 1e-3
+    while found is None:
+        if damping is None or more > LARGEST_DAMPING:
+            return None
+        found, more = factor(matrix + np.diag(more * damping)), 10 * more
+    lower, scale, held = found
+    right = scale * gradient
+    if held is not None:
+        right[held] = 0.0
+    return np.asarray(scale * linalg.cho_solve((lower, True), right, check_finite=False))
 
 
-def _newton_step(matrix: FloatArray, gradient: FloatArray) -> tuple[FloatArray, float]:
-    """−H⁻¹ g, and gᵀ H⁻¹ g; infinite where H has negative curvature."""
+def by_eigenvectors(matrix: FloatArray, gradient: FloatArray) -> FloatArray | None:
+    """A step that leaves directions without curvature alone; none where curvature is negative."""
     diagonal = np.diag(matrix)
     scale = 1 / np.sqrt(np.where(diagonal > np.finfo(float).tiny, diagonal, 1.0))
     values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
     if values[0] < -1e-8:
-        return np.zeros_like(gradient), np.inf
+        return None
     slopes = vectors.T @ (gradient * scale)
-    moves = np.where(values > FLAT, slopes / np.maximum(values, FLAT), 0.0)
-    return -(vectors @ moves) * scale, float(slopes @ moves)
+    return np.asarray(
+        vectors @ np.where(values > FLAT, slopes / np.maximum(values, FLAT), 0.0) * scale
+    )
 
 
 # -- L-BFGS ---------------------------------------------------------------------------------------
@@ -436,7 +458,7 @@ def lbfgs(
     max_iter: int,
     journal: Journal | None = None,
     evaluated: Callable[[], None] | None = None,
-    iterated: Callable[[FloatArray, float], bool] | None = None,
+    iterated: Iterated | None = None,
 ) -> Minimum:
     """Minimise a smooth function by L-BFGS; it can be stopped anywhere and taken up again.
 
