@@ -179,11 +179,11 @@ def test_an_objective_is_taken_apart_into_strict_and_tied_lists(monkeypatch):
     assert kinds == [Strict, Tied]
     rest = counted(rest_tiers())
     assert [type(term) for term in terms_of(rest, "pl-partition")] == [Tied]
-    monkeypatch.setattr("tierrank.aggregation.likelihood.MOST_WRITTEN", 0)
+    monkeypatch.setattr("tierrank.aggregation.terms.MOST_WRITTEN", 0)
     assert [type(term) for term in terms_of(rest, "pl-partition")] == [Exact]
     wide = counted(tr.Tiers.from_rankings([[tuple(range(40)), 40]]))
     assert [type(term) for term in terms_of(wide, "pl-partition")] == [Exact]
-    monkeypatch.setattr("tierrank.aggregation.likelihood.MOST_KEPT", 40)
+    monkeypatch.setattr("tierrank.aggregation.terms.MOST_KEPT", 40)
     kinds = [type(term) for term in terms_of(lists, "pl-partition")]
     assert kinds == [Strict, Tied, Exact]
     tiers = prepared(lists.tiers, lists.counts, "listmle", {"ties": "input"}, 0)[0]
