@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tierrank.cli import options
 from tierrank.cli.app import app
+from tierrank.cli.cluster import Cluster
 from tierrank.cli.estimators import as_options, check_names, default_kind, make_ranker
 from tierrank.cli.options import (
     argument,
@@ -54,7 +55,8 @@ class TrainingData(options.Reading):
 def train(
     data: Annotated[Path, argument(
         "LETOR or svmlight file, CSV or Parquet table (also .gz, .xz, .bz2); or a folder with "
-        "train, vali and test files.", metavar="DATA")],
+        "train, vali and test files. With --dask or --workers a file or a folder of Parquet.",
+        metavar="DATA")],
     out: options.Out,
     *,
     model: options.Kind = None,
@@ -72,6 +74,7 @@ def train(
     metric: Annotated[str, option(
         "What is measured, as in ndcg@10 or map.", panel=options.VALID)] = "ndcg@10",
     how: TrainingData,
+    cluster: Cluster,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     resume: options.Resume = False,
@@ -103,6 +106,17 @@ def train(
         seed=seed,
         threads=threads,
     )
+    folder = TrainingFolder(out)
+    if cluster:
+        _check_for_cluster(kind, how)
+        course = {"resume": resume, "overwrite": overwrite}
+        with cluster.client() as client:
+            train_into(
+                folder, ranker, **course, read=lambda: client, describe=_describe_cluster,
+                fit=partial(_fit_on_cluster, data, how, checkpoint_every),
+                summarise=_summarise_course, unit="step",
+            )  # fmt: skip
+        return
     read = partial(_read, data, kind, how, seed)
     if process_number() > 0:  # started by torchrun to help the first, which says and saves all
         if kind == "neural":
@@ -123,7 +137,7 @@ def train(
             )
 
     train_into(
-        TrainingFolder(out), ranker, resume=resume, overwrite=overwrite, read=read,
+        folder, ranker, resume=resume, overwrite=overwrite, read=read,
         describe=_describe, fit=shown, summarise=_summarise, unit="step",
     )  # fmt: skip
 
@@ -203,7 +217,6 @@ def _fit(ranker: Ranker, parts: Parts, **more: Any) -> None:
 def _summarise(ranker: Ranker, parts: Parts, seconds: float) -> None:
     from tierrank import metrics
     from tierrank.cli.inputs import scores_of
-    from tierrank.cli.progress import duration
     from tierrank.report.tables import plain_table
 
     metric = metrics.from_name(ranker.metric)
@@ -211,14 +224,67 @@ def _summarise(ranker: Ranker, parts: Parts, seconds: float) -> None:
     for name, part in parts.named().items():
         value = metric(scores_of(ranker, part), part.y, qid=part.qid)
         table.add_row(name, f"{value:.4f}")
+    stdout().print(table)
+    _summarise_course(ranker, parts, seconds)
+
+
+def _summarise_course(ranker: Ranker, data: Any, seconds: float) -> None:
+    from tierrank.cli.progress import duration
+
     history = ranker.history_
-    console = stdout()
-    console.print(table)
     steps = history.steps[-1] if history.steps else 0  # no split was possible, and that was said
     done = f"{steps:,} {history.unit}{'s' * (steps != 1)}"
     kept = history.best_step is not None and _keeps_best(ranker)
     best = f", kept as of {history.unit} {history.best_step:,}" if kept else ""
-    console.print(f"{done}{best}; {duration(seconds)}", markup=False)
+    stdout().print(f"{done}{best}; {duration(seconds)}", markup=False)
+
+
+# -- on a cluster -----------------------------------------------------------------------------
+
+
+def _check_for_cluster(kind: str, how: TrainingData) -> None:
+    if kind != "boosted":
+        raise ValueError("--dask and --workers are for --model boosted: networks run by torchrun.")
+    given = {"--valid-fraction": how.valid_fraction, "--fold": how.fold,
+             "--separator": how.separator, "--zero-based": how.zero_based or None,
+             "--missing": how.fill()}  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} does not go with --dask and --workers: leave it out.")
+
+
+def _describe_cluster(ranker: Ranker, client: Any) -> None:
+    from tierrank.cli.training import objective_of
+
+    stdout().print(f"{type(ranker).__name__} by {objective_of(ranker)}", markup=False)
+
+
+def _fit_on_cluster(
+    data: Path, how: TrainingData, checkpoint_every: float, ranker: Any, client: Any, kept: Path
+) -> None:
+    from tierrank.cli.progress import FitDisplay
+    from tierrank.data.cluster import parquet
+
+    def rows(path: Path) -> Any:
+        frame = parquet(path)
+        return frame.drop(columns=[name for name in how.drop or () if name in frame.columns])
+
+    if how.valid is None:
+        note("without --valid FILE the last tree is kept.")
+    held_out = None if how.valid is None else (rows(how.valid), how.label, how.query)
+    with FitDisplay(ranker.metric) as display:
+        display.begin("boosted")
+        ranker.fit(
+            rows(data),
+            how.label,
+            qid=how.query,
+            weights=how.weight,
+            eval_set=held_out,
+            checkpoint=kept,
+            checkpoint_every=checkpoint_every,
+            watch=display.watch,
+            client=client,
+        )
 
 
 def _keeps_best(ranker: Ranker) -> bool:

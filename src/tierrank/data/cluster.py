@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from os import PathLike, fspath
 from typing import Any
 
 
 def is_dask(data: Any) -> bool:
     """Whether it is a collection of Dask."""
     return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def parquet(source: str | PathLike[str]) -> Any:
+    """A Dask DataFrame of Parquet that all workers can open: a file, a folder or a pattern."""
+    from dask.dataframe import read_parquet
+
+    try:
+        return read_parquet(fspath(source))
+    except (OSError, ValueError, TypeError) as error:
+        line = str(error).partition("\n")[0]
+        raise ValueError(f"{fspath(source)} cannot be read as Parquet: {line}") from error
 
 
 def client_of(given: Any = None, *, packages: Sequence[str] = ()) -> Any:

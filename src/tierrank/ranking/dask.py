@@ -18,14 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from tierrank._types import AnyArray
-from tierrank.data.cluster import client_of, is_dask
+from tierrank.data.cluster import client_of, is_dask, parquet
 from tierrank.ranking.base import TrainingRows, validation_set
 from tierrank.ranking.boosted import Boosting, BoostingState, LocalRows, Step, torch_threads
 from tierrank.ranking.derivatives import BoostingObjective, newton_step
@@ -236,13 +236,7 @@ def _collection(X: Any, *, local: bool = False) -> Any:
     if is_dask(X) or X is None:
         return X
     if isinstance(X, str | PathLike):
-        from dask.dataframe import read_parquet
-
-        try:
-            return read_parquet(fspath(X))
-        except (OSError, ValueError, TypeError) as error:
-            line = str(error).partition("\n")[0]
-            raise ValueError(f"{fspath(X)} cannot be read as Parquet: {line}") from error
+        return parquet(X)
     if hasattr(X, "iloc"):
         from dask.dataframe import from_pandas
 
