@@ -263,11 +263,13 @@ class BoostedRanker(Ranker):
                 stacklevel=5,
             )
 
-    def _grower(self, X: Any, valid_X: Any, settings: TreeSettings) -> Grower:
+    def _grower(
+        self, X: Any, valid_X: Any, settings: TreeSettings, network: dict[str, Any] | None = None
+    ) -> Grower:
         if self.library == "lightgbm":
-            return LightGBMTrees(X, valid_X, settings)
+            return LightGBMTrees(X, valid_X, settings, network)
         if self.library == "xgboost":
-            return XGBoostTrees(X, valid_X, settings)
+            return XGBoostTrees(X, valid_X, settings, network)
         raise ValueError(f'library is "lightgbm" or "xgboost", not {self.library!r}')
 
     def _settings(self) -> TreeSettings:

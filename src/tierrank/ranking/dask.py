@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -31,7 +32,6 @@ from tierrank.ranking.boosted import Boosting, BoostingState, LocalRows, Step, t
 from tierrank.ranking.derivatives import BoostingObjective, newton_step
 from tierrank.ranking.features import Impute, QueryScale, Steps, steps_from
 from tierrank.ranking.forest import Forest
-from tierrank.ranking.growers import LightGBMTrees
 from tierrank.tiers.labels import group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.progress import digest
@@ -472,19 +472,21 @@ class Shard:
             here.bind(("", 0))
             return host, here.getsockname()[1]
 
-    def tracker(self, shards: int) -> dict[str, Any]:
-        """Let those who call `join` with what this gives find each other: XGBoost's tracker."""
+    def tracker(self, rank: int, shards: int) -> dict[str, Any]:
+        """Let the first shard bring those together that `join` with what this gives."""
+        if rank:
+            return {}
         from xgboost.tracker import RabitTracker
 
         tracker = RabitTracker(
             n_workers=shards, host_ip=self.port()[0], sortby="task", timeout=60 * CONNECTING
         )
         tracker.start()
-        threading.Thread(target=tracker.wait_for, daemon=True).start()
+        threading.Thread(target=_wait_for, args=(tracker,), daemon=True).start()
         return dict(tracker.worker_args())
 
     def join(
-        self, rank: int, network: dict[str, Any], mean_weight: float, seed: int
+        self, rank: int, network: list[dict[str, Any]], mean_weight: float, seed: int
     ) -> tuple[tuple[float, int], dict[str, float]]:
         """Bin the rows, together with the other shards.
 
@@ -496,15 +498,7 @@ class Shard:
         ranker, train, valid = self.ranker, self.train, self.valid
         valid_X = None if valid is None else valid.X
         settings = ranker._settings()
-        if ranker.library == "lightgbm":
-            own = {**network, "local_listen_port": network["ports"][rank]}
-            del own["ports"]
-            grower: Any = LightGBMTrees(train.X, valid_X, settings, own)
-        else:
-            from xgboost import collective
-
-            collective.init(**network, dmlc_task_id=f"{rank:06d}")
-            grower = ranker._grower(train.X, valid_X, settings)
+        grower = ranker._grower(train.X, valid_X, settings, network[rank])
         objective = BoostingObjective(
             ranker._objective(), train.tiers, train.weights, seed + rank, mean_weight
         )
@@ -569,13 +563,12 @@ class Shard:
 
     def leave(self) -> None:
         """Leave the library's network."""
-        if self.ranker.library == "lightgbm":
-            grower: Any = self.rows.grower
-            grower.leave()
-        else:
-            from xgboost import collective
+        self.rows.grower.leave()
 
-            collective.finalize()
+
+def _wait_for(tracker: Any) -> None:
+    with suppress(Exception):  # a shard that is gone: the others, and the client, say so
+        tracker.wait_for()
 
 
 def _sum_and_number(values: Callable[[AnyArray], AnyArray], scores: AnyArray) -> tuple[float, int]:
@@ -714,20 +707,18 @@ class ClusterRows:
         self.parameters: dict[str, float] = joined[0][1]
         shards.call("resume", start.forest, slopes / numbers if numbers else 1.0)
 
-    def _network(self) -> dict[str, Any]:
-        """What the library's network is opened with."""
+    def _network(self) -> list[dict[str, Any]]:
+        """What each shard opens the library's network with."""
         number = len(self.shards)
         if self.shards.library == "xgboost":
-            return dict(self.shards.call("tracker", number)[0]) if number > 1 else {}
+            found = self.shards.call("tracker", number, ranked=True)[0] if number > 1 else {}
+            return [{**found, "dmlc_task_id": f"{rank:06d}"} for rank in range(number)]
         places: list[tuple[str, int]] = []
         while len(set(places)) < number:
             places = self.shards.call("port")
-        return {
-            "machines": ",".join(f"{host}:{port}" for host, port in places),
-            "ports": [port for _, port in places],
-            "num_machines": number,
-            "time_out": CONNECTING,
-        }
+        machines = ",".join(f"{host}:{port}" for host, port in places)
+        shared = {"machines": machines, "num_machines": number, "time_out": CONNECTING}
+        return [{**shared, "local_listen_port": port} for _, port in places]
 
     def start(self, state: BoostingState, seed: int) -> None:
         self.shards.call("start", state.parameters, seed)

@@ -119,6 +119,9 @@ class Grower(Protocol):
     def forest(self) -> Forest:
         """The trees since the start."""
 
+    def leave(self) -> None:
+        """Leave the network of several machines."""
+
 
 class LightGBMTrees:
     """A `Grower`.
@@ -276,20 +279,27 @@ class XGBoostTrees:
     XGBoost takes what a sparse matrix does not store for missing. So a forest that grew from a
     sparse matrix takes every 0 for missing, and one that grew from a dense one none: then it does
     not matter how the rows come that are to be scored.
+
+    Among several machines (`network`, what XGBoost's collective is opened with) it is as with
+    LightGBM: the network belongs to the thread.
     """
 
-    def __init__(self, X: Any, valid_X: Any, settings: TreeSettings) -> None:
+    def __init__(
+        self, X: Any, valid_X: Any, settings: TreeSettings, network: dict[str, Any] | None = None
+    ) -> None:
         self._library = xgboost = _imported("xgboost")
         self._params = xgboost_params(settings)
         self._n_features = X.shape[1]
         self._sparse = hasattr(X, "indptr")
         threads = settings.threads
+        self._valid_rows = None
+        if valid_X is not None:  # without the network: some of its machines may have none
+            self._valid_rows = xgboost.DMatrix(self._same_kind(valid_X), nthread=threads)
+        if network is not None:
+            import_module("xgboost.collective").init(**network)
         self._rows = xgboost.QuantileDMatrix(
             self._same_kind(X), max_bin=settings.bins, nthread=threads
         )
-        self._valid_rows = None
-        if valid_X is not None:
-            self._valid_rows = xgboost.DMatrix(self._same_kind(valid_X), nthread=threads)
         self._booster: Any = None
         self._trees = 0
 
@@ -325,6 +335,10 @@ class XGBoostTrees:
 
     def valid_scores(self) -> AnyArray:
         return self._margins(self._valid_rows)
+
+    def leave(self) -> None:
+        """Leave the network."""
+        import_module("xgboost.collective").finalize()
 
     def _margins(self, rows: Any) -> AnyArray:
         """XGBoost keeps these, and adds the trees that are new."""
