@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import solvers, state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
+from tierrank.aggregation.dask import PartedLists, PartedTerm, parted_lists
 from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
 from tierrank.aggregation.results import FittedWorths, NotConverged
 from tierrank.aggregation.solvers import Steps, watched
@@ -28,6 +29,7 @@ from tierrank.aggregation.terms import (
     prior_from,
     terms_of,
 )
+from tierrank.data.rankings.container import PartedRankings
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError
@@ -53,14 +55,20 @@ class FittedLists(FittedWorths):
         self, rankings: Any, weights: Any, items: Any, rest: Literal["absent", "last"], seed: int
     ) -> CountedLists:
         """The lists as the objective sees them, each different one once."""
-        given = weighted_lists(rankings, weights, items, rest)
-        lists = distinct(*prepared(*given, self.objective, self.objective_params, seed))
-        if not len(lists.tiers):
+        lists: CountedLists
+        if isinstance(rankings, PartedRankings):
+            lists = parted_lists(rankings, rest, self.objective, self.objective_params, seed)
+        else:
+            given = weighted_lists(rankings, weights, items, rest)
+            lists = distinct(*prepared(*given, self.objective, self.objective_params, seed))
+        if not lists.there:
             raise nothing_said()
         return lists
 
-    def _terms(self, lists: CountedLists) -> list[ListTerm]:
+    def _terms(self, lists: CountedLists) -> Sequence[ListTerm]:
         """What is minimised, but for a prior: the sum of these."""
+        if isinstance(lists, PartedLists):
+            return [PartedTerm(lists, self.objective, self.objective_params)]
         return terms_of(lists, self.objective, self.objective_params)
 
     def _set_likelihood(self, value: float, parameters: float | None) -> None:
@@ -85,7 +93,7 @@ class FittedLists(FittedWorths):
         return kind
 
     def _counts(self, what: str) -> FloatArray:
-        if not len(self.lists_.tiers):
+        if not self.lists_.there:
             raise ValueError(
                 f"there is no {what} here: a model is saved without its lists. Fit again"
             )
@@ -97,7 +105,7 @@ class FittedLists(FittedWorths):
         check_is_fitted(self, "log_worths_")
         if self._connectivity is None:
             self._counts("connectivity")
-            self._connectivity = connectivity(self.lists_.tiers)
+            self._connectivity = self.lists_.connectivity()
         return self._connectivity
 
     def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
@@ -261,13 +269,14 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         begun = time.perf_counter()
         seed = seed_from(self.random_state)
         prior = prior_from(self.prior)
-        rankings = of_frame(rankings, columns, weights)
+        rankings = of_frame(rankings, columns, weights, parted=True)
         lists = self._read_lists(rankings, weights, items, rest, seed)
         connected: Connectivity | None = None
         if prior is None:
-            connected = connectivity(lists.tiers)
+            connected = lists.connectivity()
             if not self._determined(connected):
-                raise Disconnected(connected, "games" if isinstance(rankings, Games) else "lists")
+                games = isinstance(rankings, Games) or getattr(rankings, "of_games", False)
+                raise Disconnected(connected, "games" if games else "lists")
         parts = self._terms(lists)
         self.solver_ = solvers.choose(self.solver, lists, parts)
         end = self._minimise(lists, parts, np.zeros(lists.n_items), seed, watch)
@@ -324,7 +333,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
             max_iter=most,
             steps=Steps(self.learning_rate, self.batch_lists, most, self.tol),
             seed=seed,
-            iterated=watched(watch, most, float(lists.counts.sum()), unit),
+            iterated=watched(watch, most, lists.weight, unit),
         )
 
     def _determined(self, found: Connectivity) -> bool:
@@ -345,11 +354,14 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         kept: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in kept.items() if name != "_parts"}
 
-    def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
-        lists = self.lists_.with_counts(counts)
-        if self._prior is None and not self._determined(connectivity(lists.tiers)):
+    def _drawn(self, random: np.random.Generator) -> CountedLists:
+        self._counts("bootstrap")
+        return self.lists_.drawn(random)
+
+    def _refit(self, drawn: CountedLists, seed: int) -> FloatArray | None:
+        if self._prior is None and not self._determined(drawn.connectivity()):
             return None
-        return self._minimise(lists, self._terms(lists), self._scores, seed).point
+        return self._minimise(drawn, self._terms(drawn), self._scores, seed).point
 
     def _kind(self, kind: Kind | None) -> Kind:
         kind = super()._kind(kind)

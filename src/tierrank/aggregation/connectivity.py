@@ -180,22 +180,57 @@ def connectivity(tiers: Tiers, *, ties_connect: bool = False) -> Connectivity:
             "the items of these Tiers are rows of labels, which no two lists share: build them "
             "with Tiers.from_rankings, from_positives or from_preferences."
         )
-    if tiers.n_items == 0:
-        none, flags = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
-        return Connectivity(0, none, none, flags, flags, tiers.names)
     graph = comparison_graph(tiers.to("cpu"), ties_connect)
+    return connectivity_of(graph, tiers.n_items, tiers.names)
+
+
+def connectivity_of(
+    graph: ComparisonGraph, n_items: int, names: tuple[Any, ...] | None
+) -> Connectivity:
+    """The same from a graph whose first nodes are the items."""
+    if n_items == 0:
+        none, flags = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+        return Connectivity(0, none, none, flags, flags, names)
     weak, strong = _labels(graph, "weak"), _labels(graph, "strong")
     layer, has_above, has_below = _order(graph, strong)
-    components, kept = _number(strong[: tiers.n_items], layer)
-    groups, _ = _number(weak[: tiers.n_items], None)
+    components, kept = _number(strong[:n_items], layer)
+    groups, _ = _number(weak[:n_items], None)
     return Connectivity(
-        n_items=tiers.n_items,
+        n_items=n_items,
         groups=groups,
         components=components,
         never_below=~has_above[kept],
         never_above=~has_below[kept],
-        names=tiers.names,
+        names=names,
     )
+
+
+def condensed(graph: ComparisonGraph, n_items: int) -> ComparisonGraph:
+    """A graph with the same paths between the items, and few edges where these are many.
+
+    Each component is a node, joined with its items in both directions, and in one with the
+    components that it leads to.
+    """
+    strong = _labels(graph, "strong")
+    component = n_items + strong[:n_items]
+    items = np.arange(n_items, dtype=np.int32)
+    above, below = (n_items + ends.astype(np.int32) for ends in _between(graph, strong))
+    return ComparisonGraph(
+        n_items + int(strong.max(initial=-1)) + 1,
+        np.concatenate([items, component, above]),
+        np.concatenate([component, items, below]),
+    )
+
+
+def joined(graphs: Iterable[ComparisonGraph], n_items: int) -> ComparisonGraph:
+    """Graphs over the same items as one; what helps in each helps apart from the others."""
+    n_nodes, edges = n_items, []
+    for graph in graphs:
+        lift = n_nodes - n_items
+        edges.append([np.where(end < n_items, end, end + lift) for end in graph[1:]])
+        n_nodes += graph.n_nodes - n_items
+    above, below = (np.concatenate(ends) for ends in zip(*edges, strict=True))
+    return ComparisonGraph(n_nodes, above, below)
 
 
 def leave_out(
@@ -296,15 +331,21 @@ def _labels(graph: ComparisonGraph, connection: str) -> npt.NDArray[np.int32]:
     return labels
 
 
+def _between(graph: ComparisonGraph, strong: npt.NDArray[np.int32]) -> tuple[IntArray, IntArray]:
+    """Edges from one component to another, each once."""
+    size = int(strong.max(initial=-1)) + 1
+    start, end = strong[graph.above], strong[graph.below]
+    apart = start != end
+    pairs = np.unique(start[apart].astype(np.int64) * size + end[apart])
+    return pairs // max(size, 1), pairs % max(size, 1)
+
+
 def _order(
     graph: ComparisonGraph, strong: npt.NDArray[np.int32]
 ) -> tuple[IntArray, BoolArray, BoolArray]:
     """[components] the longest path that ends in each; whether it has one above, and below it."""
     size = int(strong.max()) + 1
-    start, end = strong[graph.above], strong[graph.below]
-    between = start != end
-    pairs = np.unique(start[between].astype(np.int64) * size + end[between])
-    above, below = pairs // size, pairs % size
+    above, below = _between(graph, strong)
     layer = layer_tiers(Graphs(np.array([0, size], dtype=np.int64), above, below))
     # A helper node lies between items, so an edge to or from one stands for items just as well.
     has_above, has_below = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tierrank._types import FloatArray, IntArray
+from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.errors import Argument, ArgumentError
@@ -15,6 +16,7 @@ from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import to_numpy
 from tierrank.tiers.selection import equal_lists
 
+MOST_DRAWN = 2**62  # lists of a bootstrap: what numpy can draw
 LIGHTEST, HEAVIEST = 1e-50, 1e50  # the largest weight: its square and sums stay in float64's range
 
 
@@ -58,11 +60,49 @@ class CountedLists:
         """Number of items in all lists."""
         return len(self.tiers.items)
 
+    @property
+    def weight(self) -> float:
+        """How often all lists that say something were seen."""
+        return float(self.counts.sum())
+
+    @property
+    def there(self) -> bool:
+        """Whether the lists can be asked, which those of a saved model cannot."""
+        return bool(len(self.tiers))
+
+    def connectivity(self) -> Connectivity:
+        """Which items were compared with which."""
+        return connectivity(self.tiers)
+
+    def drawn(self, random: np.random.Generator) -> CountedLists:
+        """As many lists as were seen, drawn from them."""
+        return self.with_counts(drawn_counts(self.counts, random))
+
     def with_counts(self, counts: FloatArray) -> CountedLists:
         """The same lists seen otherwise often; those never seen are left out."""
         there = np.flatnonzero(counts)
         tiers = self.tiers if len(there) == len(counts) else self.tiers[there]
         return replace(self, tiers=tiers, counts=counts[there])
+
+
+def drawn_counts(counts: FloatArray, random: np.random.Generator) -> FloatArray:
+    """How often each list is drawn, when as many are drawn as were seen.
+
+    Where weights do not sum to a whole number, the next one is drawn, and weighted to that sum.
+
+    Raises
+    ------
+    ValueError
+        if the weights cannot be how often lists were seen
+    """
+    total = float(counts.sum())
+    if not 1.5 <= total <= MOST_DRAWN:
+        raise ValueError(
+            f"a bootstrap draws as many lists as were seen, and the weights sum to {total:g}: "
+            "give weights that say how often each list was seen"
+        )
+    often = random.multinomial(round(total), counts / total)
+    return np.asarray(often * (total / round(total)))
 
 
 def nothing_said() -> ArgumentError:

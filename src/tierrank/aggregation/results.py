@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import rank_intervals, rank_probabilities
 from tierrank.aggregation.connectivity import Connectivity
-from tierrank.aggregation.lists import CountedLists, weighted_lists
+from tierrank.aggregation.lists import CountedLists, drawn_counts, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
 from tierrank.aggregation.summary import Parameter, WorthTable, worth_table
 from tierrank.data.rankings.container import Rankings
@@ -47,7 +47,6 @@ class NotConverged(ArgumentWarning, ConvergenceWarning):  # type: ignore[misc]
 
 
 SHOWN_IN_HTML = 50  # items of the table in a notebook
-MOST_DRAWN = 2**62  # lists of a bootstrap: what numpy can draw
 
 
 class Estimates(NamedTuple):
@@ -484,11 +483,10 @@ class FittedWorths(Worths):
         """
         check_is_fitted(self, "log_worths_")
         check_count("replicates", replicates, least=2)
-        counts = self._counts("bootstrap")
         random = np.random.default_rng(seed_from(random_state))
         found = []
         for number in range(1, replicates + 1):
-            drawn = drawn_counts(counts, random)
+            drawn = self._drawn(random)
             scores = self._refit(drawn, int(random.integers(2**31)))
             if scores is not None:
                 found.append(scores - scores.mean())
@@ -506,8 +504,12 @@ class FittedWorths(Worths):
         """[lists] how often each was seen; refuses `what` of a model that was loaded."""
         raise NotImplementedError
 
-    def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
-        """[items] log-worths by the same lists seen otherwise often; None: no finite estimate."""
+    def _drawn(self, random: np.random.Generator) -> Any:
+        """As many lists as were seen, drawn from them; here, how often each."""
+        return drawn_counts(self._counts("bootstrap"), random)
+
+    def _refit(self, drawn: Any, seed: int) -> FloatArray | None:
+        """[items] log-worths by lists that were drawn; None: no finite estimate."""
         raise NotImplementedError
 
     def report(
@@ -610,23 +612,3 @@ class Bootstrap:
         tails = [(1 - level) / 2, (1 + level) / 2]
         low, high = np.quantile(self.log_worths, tails, axis=0)
         return low, high
-
-
-def drawn_counts(counts: FloatArray, random: np.random.Generator) -> FloatArray:
-    """How often each list is drawn, when as many are drawn as were seen.
-
-    Where weights do not sum to a whole number, the next one is drawn, and weighted to that sum.
-
-    Raises
-    ------
-    ValueError
-        if the weights cannot be how often lists were seen
-    """
-    total = float(counts.sum())
-    if not 1.5 <= total <= MOST_DRAWN:
-        raise ValueError(
-            f"a bootstrap draws as many lists as were seen, and the weights sum to {total:g}: "
-            "give weights that say how often each list was seen"
-        )
-    often = random.multinomial(round(total), counts / total)
-    return np.asarray(often * (total / round(total)))

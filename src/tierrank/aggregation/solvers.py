@@ -16,7 +16,7 @@ import torch
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.lists import CountedLists
-from tierrank.aggregation.terms import ListTerm, Prior, Smooth, Sum, of_named_items
+from tierrank.aggregation.terms import ListTerm, Prior, Sum, of_named_items
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
@@ -163,15 +163,20 @@ FAR = 0.01  # part of it: a step that promises next to nothing and goes so far l
 
 def choose(solver: str, lists: CountedLists, parts: Sequence[ListTerm]) -> str:
     """The solver to use."""
-    smooth = not any(isinstance(part, Smooth) and not part.twice for part in parts)
+    smooth = all(part.twice for part in parts)
     if solver == "newton" and not smooth:
         raise ArgumentError(
             "the objective has no second derivatives for Newton's method: use ",
             Argument("solver", "lbfgs"), ', or "auto"',
         )  # fmt: skip
+    if solver == "adagrad" and not len(lists.tiers):
+        raise ArgumentError(
+            "adagrad draws a few lists a step, and these lie on a cluster: use ",
+            Argument("solver", "newton"), ', or "auto"',
+        )  # fmt: skip
     if solver != "auto":
         return solver
-    if lists.entries + lists.n_items > LARGE:
+    if lists.entries + lists.n_items > LARGE and len(lists.tiers):  # they are all here
         return "adagrad"
     return "newton" if smooth else "lbfgs"
 
@@ -214,7 +219,7 @@ def minimise(
             whole, lists, objective, prior, start, steps=steps, seed=seed, iterated=iterated
         )
     return minimise_smooth(
-        whole, solver, start, centred=prior is None, weight=float(lists.counts.sum()),
+        whole, solver, start, centred=prior is None, weight=lists.weight,
         longest=LONGEST, max_iter=max_iter, iterated=iterated,
     )  # fmt: skip
 

@@ -46,7 +46,9 @@ MOST_BROKEN = 10_000  # ways in which the ties of a list seen more often are bro
 
 
 class ListTerm(TwiceDifferentiable, Protocol):
-    """A part that is a sum over lists."""
+    """A part that is a sum over lists; `twice`: Newton's method may trust its Hessian."""
+
+    twice: bool
 
     def outer_products(self, scores: FloatArray) -> FloatArray:
         """[items, items] Σ_l count_l g_l g_lᵀ, g_l the gradient of one list's loss."""
@@ -191,6 +193,8 @@ def summed_squares(
 class Exact:
     """Plackett-Luce likelihood of any tiers, with or without a rest."""
 
+    twice = True
+
     def __init__(self, tiers: Tiers, counts: FloatArray) -> None:
         self.tiers, self.counts = tiers, counts
         self._counts = torch.from_numpy(counts)
@@ -260,6 +264,8 @@ class ExactHessian:
 
 class Strict:
     """Plackett-Luce likelihood of strict lists, by `native/strict_lists.cpp`."""
+
+    twice = True
 
     def __init__(self, tiers: Tiers, counts: FloatArray) -> None:
         self._tiers = tiers
@@ -333,6 +339,8 @@ class Tied:
 
     Of ties beyond `LARGEST_TIE`, all but a last one, the matrix takes longer than it saves.
     """
+
+    twice = True
 
     def __init__(self, tiers: Tiers, counts: FloatArray) -> None:
         self.tiers, self.counts = tiers, counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -16,7 +16,8 @@ from tierrank.errors import Argument
 from tierrank.names import did_you_mean
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
-from tierrank.tiers.catalogue import Catalogue
+from tierrank.tiers.catalogue import Catalogue, are_numbers
+from tierrank.tiers.selection import concatenate, equal_lists
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +128,36 @@ class Rankings:
             weights=self.weights[chosen],
         )
 
+    def together(self) -> Rankings:
+        """The different lists, each as often as its equals were given, whatever they were called.
+
+        Examples
+        --------
+        >>> votes = Rankings.from_rankings([["ann", ("bob", "cy")], ["ann", ("cy", "bob")]])
+        >>> votes.together()
+        Rankings(1 list of weight 2, 3 items)
+          2 × ann > {bob, cy}
+        """
+        first, which = equal_lists(self.tiers)
+        tiers = replace(self.tiers[first], keys=None)
+        weights: FloatArray = np.bincount(which, self.weights, len(first)).astype(np.float64)
+        return replace(self, tiers=tiers, weights=weights)
+
+    def of(self, lists: IntArray) -> Rankings:
+        """These lists alone."""
+        return replace(self, tiers=self.tiers[lists], weights=self.weights[lists])
+
+    def named(self, names: tuple[Any, ...]) -> Rankings:
+        """The same under other names."""
+        tiers = replace(self.tiers, names=None if are_numbers(names) else names)
+        return replace(self, tiers=tiers)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Rankings]) -> Rankings:
+        """The lists of all parts, which have the same items."""
+        tiers = concatenate([part.tiers for part in parts])
+        return cls(tiers, np.concatenate([part.weights for part in parts]))
+
     def __len__(self) -> int:
         return len(self.tiers)
 
@@ -146,6 +177,63 @@ class Rankings:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
+class PartedRankings:
+    """Rankings, or games, in parts that lie on the workers of a Dask cluster.
+
+    What `tierrank.data.read_rankings` gives with ``client=``, and what the aggregators fit.
+
+    Attributes
+    ----------
+    client
+        of the cluster
+    parts
+        futures of `Rankings`, or of `Games`, over the same items. No two lists are equal.
+    items
+        names of the items
+    seen
+        number of lists before equal ones were counted together
+    entries
+        number of items in all lists that are left
+    of_games
+        whether they are games of two
+    read_as
+        what was taken for what, if columns were found by name
+    """
+
+    client: Any
+    parts: Sequence[Any]
+    items: tuple[Any, ...]
+    seen: int
+    entries: int
+    of_games: bool
+    read_as: str = ""
+
+    def __len__(self) -> int:
+        return self.seen
+
+    def __repr__(self) -> str:
+        what = "games" if self.of_games else "lists"
+        return (
+            f"PartedRankings({self.seen:,} {what} of {len(self.items):,} items in "
+            f"{len(self.parts)} parts, {self.entries:,} entries when equal ones are together)"
+        )
+
+    def gather(self) -> Any:
+        """All of them here, `Rankings` or `Games`, equal ones together."""
+        found = together(self.client.gather(list(self.parts)))
+        if found is None:
+            raise ValueError("there are no lists: no partition has a row")
+        return replace(found.named(self.items), read_as=self.read_as)
+
+
+def together(parts: list[Any]) -> Any:
+    """All `Rankings`, or all `Games`, of some parts, equal ones together; None: there are none."""
+    there = [part for part in parts if part is not None and len(part)]
+    return type(there[0]).concatenate(there).together() if there else None
+
+
+FEW = 10_000_000  # entries of different lists on a cluster that one process fits as well: 160 MB
 _LISTS_SHOWN = 2
 
 

@@ -183,16 +183,54 @@ class Games:
         Games(1 game of 2 sides: the first won 0, the second won 0, 1 tied)
         """
         stays, number = left_over(self.names, items)
-        kept = stays[self.first] & stays[self.second]
+        kept = self.of(np.flatnonzero(stays[self.first] & stays[self.second]))
+        names = tuple(itertools.compress(self.names, stays))
+        return replace(kept, names=names, first=number[kept.first], second=number[kept.second])
+
+    def together(self) -> Games:
+        """The different games, each as often as its equals were played: same sides, same end.
+
+        Examples
+        --------
+        >>> games = Games.from_rows([("ann", "bob", 1), ("ann", "bob", 1), ("bob", "ann", 1)])
+        >>> games.together()
+        Games(2 rows of weight 3, 2 sides: the first won 3, the second won 0, 0 tied)
+        """
+        pair = self.first * len(self.names) + self.second
+        neutral = False if self.neutral is None else self.neutral
+        kind = 6 * pair + 2 * (self.outcome + 1) + neutral
+        _, rows, which = np.unique(kind, return_index=True, return_inverse=True)
+        weights: FloatArray = np.bincount(which, self.weights, len(rows)).astype(np.float64)
+        return replace(self.of(rows), weights=weights)
+
+    def of(self, rows: IntArray) -> Games:
+        """These rows alone."""
         return replace(
             self,
-            names=tuple(itertools.compress(self.names, stays)),
-            first=number[self.first[kept]],
-            second=number[self.second[kept]],
-            outcome=self.outcome[kept],
-            weights=self.weights[kept],
-            neutral=None if self.neutral is None else self.neutral[kept],
+            first=self.first[rows],
+            second=self.second[rows],
+            outcome=self.outcome[rows],
+            weights=self.weights[rows],
+            neutral=None if self.neutral is None else self.neutral[rows],
         )
+
+    def named(self, names: tuple[Any, ...]) -> Games:
+        """The same under other names."""
+        return replace(self, names=names)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Games]) -> Games:
+        """The games of all parts, which have the same sides."""
+        first, second, outcome, weights = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("first", "second", "outcome", "weights")
+        )
+        neutral = None
+        if any(part.neutral is not None for part in parts):
+            neutral = np.concatenate(
+                [np.zeros(len(p), bool) if p.neutral is None else p.neutral for p in parts]
+            )
+        return cls(parts[0].names, first, second, outcome, weights, neutral)
 
     def __repr__(self) -> str:
         rows, total = len(self), float(self.weights.sum())

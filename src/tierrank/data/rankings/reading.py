@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tierrank.data.files import DataFileError, expands, without_compression
-from tierrank.data.rankings.container import Rankings
+from tierrank.data.rankings.container import FEW, PartedRankings, Rankings
 from tierrank.data.rankings.games import Games, read_games
 from tierrank.data.rankings.item_pairs import read_paired_ranks, read_preferences
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
@@ -42,7 +42,7 @@ from tierrank.data.rankings.usual_names import (
     with_season,
 )
 from tierrank.data.rankings.wide_tables import read_wide_rankings
-from tierrank.data.tables.columns import BadColumn, exact_number, is_frame, is_numbered
+from tierrank.data.tables.columns import BadColumn, exact_number, is_dask, is_frame, is_numbered
 from tierrank.data.tables.opening import Table, TableFormat, open_table
 from tierrank.errors import Argument, Column
 from tierrank.names import TableKind as Kind
@@ -69,8 +69,9 @@ def read_rankings(
     kind: Kind | None = None,
     strict: bool = False,
     max_expansion: float | None = None,
+    client: Any = None,
     **columns: Any,
-) -> Rankings:
+) -> Any:
     """Read rankings from a file of any format, or from a frame.
 
     .soc, .soi, .toc, .toi and .cat are PrefLib's (`read_preflib`); .jsonl and .ndjson JSON lines
@@ -97,6 +98,10 @@ def read_rankings(
         True to refuse PrefLib files that `read_preflib` reads with a warning
     max_expansion
         how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    client
+        of a Dask cluster, on whose workers the lists are to lie. Then `source` is a DataFrame of
+        Dask, or files of Parquet that all workers can open: a path, a pattern, a folder, or several
+        paths. What comes back are `PartedRankings`, which the aggregators fit.
     columns
         columns by the part they play, and other options of these readers: list, item, rank and
         score; first, second, winner, first_score, …; winner and loser; weight. Without `weight`,
@@ -123,6 +128,10 @@ def read_rankings(
       1 × cy > ann
       read as: a row is an item of a list: list raceId, item driverId, rank position
     """
+    if client is not None or is_dask(source):
+        from tierrank.data.rankings.dask import read_parted
+
+        return read_parted(source, client=client, kind=kind, **columns)
     found = read_lists_or_games(
         source, format=format, kind=kind, strict=strict, max_expansion=max_expansion, **columns
     )
@@ -160,12 +169,24 @@ def read_lists_or_games(
         return read_as_detected(table, kind, named)
 
 
-def of_frame(data: Any, columns: Mapping[str, Any], weights: Any = None) -> Any:
+def of_frame(
+    data: Any, columns: Mapping[str, Any], weights: Any = None, *, parted: bool = False
+) -> Any:
     """What an estimator's `fit` is given: a frame becomes lists or games, all else stays.
 
     Columns that were not named are told in a warning, as nobody sees the lists themselves.
-    `weights` are those that `fit` is given beside it, which may not be in the frame as well.
+    `weights` are those that `fit` is given beside it, which may not be in the frame as well. Lists
+    on a cluster come here once equal ones are counted together, unless they are many and may stay
+    there, `parted`.
     """
+    if is_dask(data):
+        data, columns = read_rankings(data, **columns), {}
+        if data.read_as:
+            warnings.warn(f"the frame was taken so: {data.read_as}", stacklevel=3)
+    if isinstance(data, PartedRankings):
+        if weights is not None:
+            raise ValueError("lists on a cluster have weights in a column: leave out weights=")
+        return data if parted and data.entries > FEW else data.gather()
     if not is_frame(data):
         if columns:
             weighted = any("weight" in name for name in columns)
@@ -252,7 +273,7 @@ def format_of(path: Path) -> FileFormat:
 # What a table holds -------------------------------------------------------------------------------
 
 
-_READERS: dict[Kind, Callable[..., Rankings | Games]] = {
+READERS: dict[Kind, Callable[..., Rankings | Games]] = {
     "items": read_long_rankings,
     "games": read_games,
     "preferences": read_preferences,
@@ -260,7 +281,7 @@ _READERS: dict[Kind, Callable[..., Rankings | Games]] = {
     "wide": read_wide_rankings,
     "orders": partial(read_wide_rankings, cells="items"),
 }
-_OPTIONS = {kind: set(inspect.signature(read).parameters) for kind, read in _READERS.items()}
+_OPTIONS = {kind: set(inspect.signature(read).parameters) for kind, read in READERS.items()}
 _SEVERAL = {"items": {"list"}, "wide": {"item"}, "orders": {"item"}}  # parts of several columns
 
 _LEAST_WIDE = 3  # columns of a wide table that is recognised
@@ -273,7 +294,14 @@ _UNLIKELY = (
 
 
 def read_as_detected(table: Table, kind: Kind | None, named: Mapping[str, Any]) -> Rankings | Games:
-    """Read a table as what it surely is, or refuse it with what it may be.
+    """Read a table as what it surely is, and say what was taken for what unless all was named."""
+    way = detected(table, kind, named)
+    found = READERS[way.kind](table, **way.columns)
+    return replace(found, read_as=str(way)) if way.guessed else found
+
+
+def detected(table: Table, kind: Kind | None, named: Mapping[str, Any]) -> Reading:
+    """How to read a table that is surely so, or refuse it with what it may be.
 
     Parameters
     ----------
@@ -290,16 +318,16 @@ def read_as_detected(table: Table, kind: Kind | None, named: Mapping[str, Any]) 
     ways = [way for each in in_rows or kinds for way in readings(table, each, named)]
     sure = [way for way in ways if way.certain]
     if len(sure) == 1 or (len(ways) == 1 and asked):
-        return _read(table, (sure or ways)[0], named, asked)
+        return _chosen(table, (sure or ways)[0], named, asked)
     likely = []
     if in_rows:
         likely = [way for each in sure or ways if (way := _tried(table, each)) is not None]
     if not likely and not (named and in_rows):
         likely = _likely_wide(table, named)
     if len(likely) == 1 and likely[0].certain:
-        return _read(table, likely[0], named, asked)
+        return _chosen(table, likely[0], named, asked)
     if not likely and len(ways) == 1:
-        _READERS[ways[0].kind](table, **ways[0].columns)  # which says what is wrong, if it is that
+        READERS[ways[0].kind](table, **ways[0].columns)  # which says what is wrong, if it is that
         raise unclear(table, ways, _UNLIKELY)
     if not likely and not ways:
         if has_three_sides(table):
@@ -311,17 +339,15 @@ def read_as_detected(table: Table, kind: Kind | None, named: Mapping[str, Any]) 
     raise unclear(table, likely or ways)
 
 
-def _read(table: Table, way: Reading, named: Mapping[str, Any], asked: bool) -> Rankings | Games:
-    """Read it so, and say what was taken for what unless all of it was asked for."""
+def _chosen(table: Table, way: Reading, named: Mapping[str, Any], asked: bool) -> Reading:
+    """This way, with the column of weights if there is one."""
     if way.kind == "preferences" and not asked:
         way = _or_games(table, way, named)
     columns = dict(way.columns)
     if "weight" in _OPTIONS[way.kind] and "wins" not in columns and table.has("weight"):
         columns.setdefault("weight", "weight")  # counts count the games themselves
-    way = replace(way, columns=columns)
-    found = _READERS[way.kind](table, **columns)
-    guessed = {part for part, value in columns.items() if value is not None} - set(named)
-    return replace(found, read_as=str(way)) if guessed or not asked else found
+    found = {part for part, value in columns.items() if value is not None} - set(named)
+    return replace(way, columns=columns, guessed=bool(found) or not asked)
 
 
 def _or_games(table: Table, way: Reading, named: Mapping[str, Any]) -> Reading:
@@ -351,7 +377,7 @@ def _tried(table: Table, way: Reading) -> Reading | None:
     for extra in extras:
         columns = {**way.columns, **extra}
         with suppress(ValueError):
-            if _bears_out(table, way, _READERS[way.kind](table, **columns)):
+            if _bears_out(table, way, READERS[way.kind](table, **columns)):
                 return replace(way, columns=columns, certain=not extra)
     yearly = with_season(table, way)
     return None if yearly is None else _tried(table, yearly)

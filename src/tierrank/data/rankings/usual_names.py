@@ -90,11 +90,14 @@ class Reading:
         options of the reader: columns by the part they play, and what else it needs
     certain
         whether every column was named by the user, or is called as the documentation says
+    guessed
+        whether there is something to tell the user, who did not name all of it
     """
 
     kind: Kind
     columns: Mapping[str, Any]
     certain: bool = False
+    guessed: bool = False
 
     @property
     def needs_kind(self) -> bool:
