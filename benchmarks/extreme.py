@@ -2,7 +2,7 @@
 
     python benchmarks/extreme.py            # about 10 minutes on 2 cores
     python benchmarks/extreme.py --quick    # about 1 minute: fewer labels, fewer rounds
-    python benchmarks/extreme.py --sharded  # about 3 minutes: labels over two processes alone
+    python benchmarks/extreme.py --sharded  # about 5 minutes: labels over two processes alone
 
 A step is all that training does with a batch of 128 rows: sparse input layer, ReLU, hidden layer of
 256, the loss over all labels, gradients, and Adam. Rows and label sets are random, the labels by

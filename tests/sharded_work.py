@@ -237,6 +237,15 @@ def several_fits(calls):
     return [fit(*arguments, **options) for arguments, options in calls]
 
 
+def own_rows():
+    try:
+        rows = 3 + int(os.environ["RANK"])
+        tr.ExtremeRanker(learning_rate=0.1, validation=0).fit([[1.0]] * rows, [[1, 0]] * rows)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def two_labels():
     try:
         tr.ExtremeRanker(learning_rate=0.1, validation=0).fit([[1.0]] * 3, [[1, 0]] * 3)

@@ -23,6 +23,7 @@ from sharded_work import (
     diverging,
     fit,
     losses_and_gradients,
+    own_rows,
     refused,
     several_fits,
     stepped,
@@ -241,6 +242,8 @@ def test_what_ranks_cannot_share_is_refused():
     assert "data_ranks is a whole number" in refused(0)
     for said in on_ranks(3, two_labels):
         assert "3 processes share the labels, but there are 2: start fewer processes" in said
+    for said in on_ranks(2, own_rows):
+        assert "give all of them the same X and Y" in said
 
 
 # The command -----------------------------------------------------------------------------------
@@ -285,7 +288,7 @@ def test_a_rank_that_is_killed_under_torchrun_comes_back_and_goes_on(tmp_path):
     write_parts(tmp_path)
     words = [
         "extreme", "train", tmp_path / "train.txt", "--hidden", 8, "--learning-rate", 0.002,
-        "--epochs", 40, "--batch", 4, "--valid-fraction", 0, "--checkpoint-every", 0.2,
+        "--epochs", 25, "--batch", 4, "--valid-fraction", 0, "--checkpoint-every", 0.2,
     ]  # fmt: skip
     arguments = [str(each) for each in words]
     launch = [
@@ -301,7 +304,7 @@ def test_a_rank_that_is_killed_under_torchrun_comes_back_and_goes_on(tmp_path):
         )  # fmt: skip
     killed = 0
     try:
-        end = time.monotonic() + 200
+        end = time.monotonic() + 250
         while running.poll() is None and time.monotonic() < end:
             if not killed and list(out.rglob("labels-*.safetensors")):
                 killed = max(children(running.pid))
@@ -319,4 +322,4 @@ def test_a_rank_that_is_killed_under_torchrun_comes_back_and_goes_on(tmp_path):
     assert command([*arguments, "--out", str(tmp_path / "whole")])[0] == 0
     one, other = (tr.load(tmp_path / name) for name in ("killed", "whole"))
     np.testing.assert_allclose(one.history_.loss, other.history_.loss, rtol=1e-3)
-    assert one.history_.steps == other.history_.steps == list(range(1, 41))
+    assert one.history_.steps == other.history_.steps == list(range(1, 26))

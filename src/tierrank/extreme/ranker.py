@@ -220,7 +220,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         self.label_counts_ = np.bincount(data.Y.indices, minlength=data.n_labels)
         plan = self._plan(checkpoint, checkpoint_every, data, held_out)
         shards = self._shards = Shards.join(device_for(self.accelerator), data_ranks)
-        shards.check_labels(data.n_labels)
+        shards.check_data(data)
         known = plan.load()
         seed = seed_from(self.random_state) if known is None else int(known[0]["seed"])
         seed = shards.everyone.agree(seed)

@@ -36,6 +36,7 @@ from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
 from tierrank import storage
+from tierrank.data.multilabel import MultiLabelData
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint
 from tierrank.training.progress import SAVINGS_BETWEEN
@@ -131,6 +132,10 @@ class Ranks:
         said: T = json.loads(bytes(self.from_first(given).tolist()))
         return said
 
+    def differ(self, value: Any) -> bool:
+        """Whether any rank has another value than the first; all are told."""
+        return self.any(self.agree(value) != value)
+
     def any(self, value: bool) -> bool:
         """Whether it is so on any rank; all have come here when one goes on."""
         return bool(self.sum(torch.tensor([float(value)], device=self.device)).item() > 0)
@@ -197,12 +202,16 @@ class Shards:
         """Bytes of all that was put together so far."""
         return sum(each.sent for each in {id(each): each for each in vars(self).values()}.values())
 
-    def check_labels(self, n_labels: int) -> None:
-        """Refuse labels that are fewer than the ranks that share them."""
-        if self.labels.size > n_labels:
+    def check_data(self, data: MultiLabelData) -> None:
+        """Refuse labels that are fewer than their ranks, and data that differ among ranks."""
+        if self.labels.size > data.n_labels:
             raise ValueError(
-                f"{self.labels.size} processes share the labels, but there are {n_labels}: start "
-                "fewer processes, or let them share the rows with data_ranks"
+                f"{self.labels.size} processes share the labels, but there are {data.n_labels}: "
+                "start fewer processes, or let them share the rows with data_ranks"
+            )
+        if self.everyone.differ([*data.X.shape, *data.Y.shape, data.X.nnz, data.Y.nnz]):
+            raise ValueError(
+                "the processes were given different rows: give all of them the same X and Y"
             )
 
 
@@ -329,10 +338,10 @@ class ShardedCheckpoint(Checkpoint):
         """The state that was kept, with this rank's labels, or None if there is none."""
         saved = super().load()
         said = None if saved is None else json.dumps(saved[0], sort_keys=True)
-        if self.folder is not None and self.shards.everyone.agree(said) != said:
+        if self.folder is not None and self.shards.everyone.differ(said):
             raise storage.StorageError(
-                f"{self.folder}: rank {self.shards.everyone.rank} finds another state here than "
-                "rank 0: give a folder that all ranks share."
+                f"{self.folder}: ranks find different states here. Give a folder on a disk that "
+                "all of them see."
             )
         if saved is None:
             return None
