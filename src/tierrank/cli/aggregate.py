@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ import typer
 from tierrank import names
 from tierrank.cli import options
 from tierrank.cli.app import app
+from tierrank.cli.cluster import Cluster
 from tierrank.cli.options import (
     MODEL,
     STDOUT,
@@ -241,10 +243,12 @@ def aggregate(
     file: Annotated[Path, argument(
         "Rankings with ties: PrefLib (.soc, .soi, .toc, .toi, .cat), JSON lines (.jsonl), or a "
         "table (.csv, .tsv, .parquet) of lists, games, preferences or rankings. Also .gz, .xz, "
-        ".bz2; - for standard input.", metavar="FILE")],
+        ".bz2; - for standard input. With --dask or --workers a file, a folder or a pattern of "
+        "Parquet.", metavar="FILE")],
     *,
     results: Results,
     model: Model,
+    cluster: Cluster,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     source: Source,
@@ -258,8 +262,8 @@ def aggregate(
         raise ValueError("--neutral says where there is no home advantage: it goes with --home.")
     options.use_threads(threads)
     fitted = model.make(None, seed=seed, top_k=results.top_k)
-    with waiting(f"Reading {file}"):
-        data = source.read(file)
+    with cluster.client() if cluster else nullcontext() as client, waiting(f"Reading {file}"):
+        data = source.read(file, client)
     file = Path(named(file))
     if data.read_as:
         note(f"{file.name}: {data.read_as}.")

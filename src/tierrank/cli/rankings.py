@@ -136,15 +136,26 @@ class Source:
         check_table_kind(self.kind)
         check_ranking_format(self.format)
 
-    def read(self, file: Path) -> Rankings | Games:
-        """Read a file (- is standard input); games stay games: who is named first may matter."""
-        from tierrank.data import DataFileError, Games, UnclearTable
+    def read(self, file: Path, client: Any = None) -> Rankings | Games:
+        """Read a file (- is standard input); games stay games: who is named first may matter.
+
+        With a client of Dask, its workers read Parquet and count equal lists together.
+        """
+        from tierrank.data import UnclearTable
         from tierrank.data.files import without_compression
         from tierrank.data.rankings.reading import read_lists_or_games
 
         format: Any = self.format
         kind: Any = self.kind
         columns = self._columns()
+        if client is not None:
+            from tierrank.data.rankings.dask import read_parted
+
+            try:
+                read: Any = read_parted(file, client=client, kind=kind, **columns).gather()
+            except UnclearTable as error:
+                raise ValueError(_as_commands(error, file, columns)) from None
+            return self._with_rest(read, file)
         with on_disk(file, lists=True) as path:
             if file == STDIN and format == "auto":
                 format = without_compression(path).suffix[1:] or "preflib"
@@ -154,6 +165,11 @@ class Source:
                 )
             except UnclearTable as error:
                 raise ValueError(_as_commands(error, file, columns)) from None
+        return self._with_rest(found, file)
+
+    def _with_rest(self, found: Rankings | Games, file: Path) -> Rankings | Games:
+        from tierrank.data import DataFileError, Games
+
         if self.rest is None:
             return found
         if not isinstance(found, Games):

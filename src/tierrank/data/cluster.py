@@ -13,15 +13,17 @@ def is_dask(data: Any) -> bool:
     return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def parquet(source: str | PathLike[str]) -> Any:
-    """A Dask DataFrame of Parquet that all workers can open: a file, a folder or a pattern."""
+def parquet(source: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Any:
+    """A Dask DataFrame of Parquet that all workers can open: files, folders or patterns."""
     from dask.dataframe import read_parquet
 
+    several = isinstance(source, list | tuple)
+    paths: Any = [fspath(path) for path in source] if several else fspath(source)  # type: ignore[arg-type, union-attr]
     try:
-        return read_parquet(fspath(source))
+        return read_parquet(paths)
     except (OSError, ValueError, TypeError) as error:
         line = str(error).partition("\n")[0]
-        raise ValueError(f"{fspath(source)} cannot be read as Parquet: {line}") from error
+        raise ValueError(f"{paths} cannot be read as Parquet: {line}") from error
 
 
 def client_of(given: Any = None, *, packages: Sequence[str] = ()) -> Any:

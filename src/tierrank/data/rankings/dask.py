@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.metadata import version
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
+from tierrank.data.cluster import client_of, is_dask, parquet
 from tierrank.data.rankings.container import PartedRankings, Rankings, together
 from tierrank.data.rankings.games import Games
-from tierrank.data.rankings.reading import READERS, detected
-from tierrank.data.tables.columns import is_dask
+from tierrank.data.rankings.reading import READERS, detected, single
 from tierrank.data.tables.opening import open_table
 from tierrank.names import TableKind, check_table_kind
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
@@ -30,47 +29,6 @@ Part: TypeAlias = tuple[Rankings | Games, int]  # different lists, and how many 
 
 LOOKED_AT = 10_000  # rows of a first partition that tell what all of them hold
 BINS = 2  # for every thread of the cluster
-
-
-def client_of(given: Any = None) -> Any:
-    """The client given, or the one that is there; refuses workers of another version."""
-    try:
-        from distributed import Client, get_client
-    except ImportError:
-        raise ImportError(
-            'Dask is not installed, or only a part of it: pip install "tierrank[distributed]"'
-        ) from None
-    client = given
-    if client is None:
-        try:
-            client = get_client()
-        except ValueError:
-            raise ValueError(
-                "there is no Dask client: start one first, for instance "
-                "client = dask.distributed.Client(), and pass client=client"
-            ) from None
-    if not isinstance(client, Client):
-        raise ValueError(f"client is a dask.distributed.Client, not a {type(client).__name__}")
-    if client.status != "running":
-        raise ValueError(f"the Dask client is {client.status}: make a new one")
-    check_versions(client)
-    return client
-
-
-def check_versions(client: Any) -> None:
-    """Refuse workers, if any, whose tierrank or Dask is not the client's."""
-    ours = _versions()
-    for address, theirs in client.run(_versions).items():
-        for package, here in ours.items():
-            if theirs[package] != here:
-                raise ValueError(
-                    f"the worker at {address} has {package} {theirs[package]}, and here it is "
-                    f"{here}: install the same version there"
-                )
-
-
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("tierrank", "dask", "distributed", "numpy")}
 
 
 def read_parted(
@@ -87,7 +45,7 @@ def read_parted(
     ----------
     source
         a Dask DataFrame; or files of Parquet, which all workers can open: a path, a pattern such
-        as "votes/part-?.parquet", a folder, or a list of files
+        as "votes/part-?.parquet", a folder, or several of them
     client
         of the cluster; None: the one that is there
     kind, columns
@@ -97,8 +55,8 @@ def read_parted(
     """
     check_table_kind(kind)
     client = client_of(client)
-    frame: Any = source if is_dask(source) else _parquet(source)
-    named = {part: value for part, value in columns.items() if value is not None}
+    frame: Any = source if is_dask(source) else parquet(source)
+    named = {part: single(value) for part, value in columns.items() if value is not None}
     with open_table(frame.head(LOOKED_AT, npartitions=-1), None, None) as table:
         way = detected(table, kind, named)
     stated, names = read_catalogue(items), None
@@ -128,14 +86,6 @@ def read_parted(
 
 
 _ITEMS = ("item", "winner", "loser")  # columns that name the items of lists
-
-
-def _parquet(source: Any) -> Any:
-    """The files as one DataFrame of Dask."""
-    from dask.dataframe import read_parquet
-
-    several = isinstance(source, list | tuple)
-    return read_parquet([fspath(path) for path in source] if several else fspath(source))
 
 
 def _names_in_order(frame: Any) -> tuple[Any, ...]:

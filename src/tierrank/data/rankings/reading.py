@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tierrank.data.cluster import is_dask
 from tierrank.data.files import DataFileError, expands, without_compression
 from tierrank.data.rankings.container import FEW, PartedRankings, Rankings
 from tierrank.data.rankings.games import Games, read_games
@@ -42,7 +43,7 @@ from tierrank.data.rankings.usual_names import (
     with_season,
 )
 from tierrank.data.rankings.wide_tables import read_wide_rankings
-from tierrank.data.tables.columns import BadColumn, exact_number, is_dask, is_frame, is_numbered
+from tierrank.data.tables.columns import BadColumn, exact_number, is_frame, is_numbered
 from tierrank.data.tables.opening import Table, TableFormat, open_table
 from tierrank.errors import Argument, Column
 from tierrank.names import TableKind as Kind
@@ -151,7 +152,7 @@ def read_lists_or_games(
     """Do the same as `read_rankings`, but games stay games: who is named first may matter."""
     check_ranking_format(format)
     check_table_kind(kind)
-    named = {part: _single(value) for part, value in columns.items() if value is not None}
+    named = {part: single(value) for part, value in columns.items() if value is not None}
     table_format: Any = None
     if isinstance(source, str | PathLike):
         path = Path(source)
@@ -212,7 +213,7 @@ def of_frame(
     return found
 
 
-def _single(value: Any) -> Any:
+def single(value: Any) -> Any:
     """One column that stands in a list by itself."""
     return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 

@@ -246,11 +246,6 @@ def is_frame(data: Any) -> bool:
     return _library(data) is not None
 
 
-def is_dask(data: Any) -> bool:
-    """Whether it is a collection of Dask."""
-    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
 def is_numbered(frame: Any) -> bool:
     """Whether a frame is of pandas and its columns have no names but numbers, as of an array."""
     return _library(frame) == "pandas" and type(frame.columns).__name__ == "RangeIndex"
