@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -69,6 +70,10 @@ class Learned:
 
     # what a fit sets when it has come to its end; None: there is none that sets something before
     _last_learned: ClassVar[str | None] = None
+
+    def __dir__(self) -> Iterable[str]:
+        """All names, for TAB; scikit-learn's would ask for all values too, and compute them."""
+        return object.__dir__(self)
 
     if not TYPE_CHECKING:  # a type checker would take it that every attribute is there
 
