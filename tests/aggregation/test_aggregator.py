@@ -300,7 +300,7 @@ def test_a_loaded_fit_says_what_it_cannot_answer(tmp_path):
         loaded.bootstrap(5)
     assert {"connectivity_", "bootstrap", "log_worths_"} <= set(
         dir(loaded)
-    )  # TAB asks for no value
+    )  # for TAB
 
 
 def test_settings_of_any_number_type_are_saved(tmp_path):
