@@ -298,9 +298,7 @@ def test_a_loaded_fit_says_what_it_cannot_answer(tmp_path):
         _ = loaded.connectivity_
     with pytest.raises(ValueError, match="without its lists"):
         loaded.bootstrap(5)
-    assert {"connectivity_", "bootstrap", "log_worths_"} <= set(
-        dir(loaded)
-    )  # for TAB
+    assert {"connectivity_", "bootstrap", "log_worths_"} <= set(dir(loaded))  # for TAB
 
 
 def test_settings_of_any_number_type_are_saved(tmp_path):

@@ -204,7 +204,7 @@ def test_labels_of_a_matrix_are_not_negative(read_npz):
 def test_other_arguments_are_checked_against_the_matrix(read_npz, tmp_path):
     with pytest.raises(XCError, match=r"has 3 features, but n_features is 2"):
         read_npz(n_features=2)
-    with pytest.raises(XCError, match=r"is a matrix of features: pass the file of its labels"):
+    with pytest.raises(XCError, match=r"holds features alone: give the file of their labels"):
         read_xc(tmp_path / "X.npz")
     (tmp_path / "Y.txt").write_text("1 1\n0:1\n")
     with pytest.raises(XCError, match=r"Y\.txt: has 1 rows, but X\.npz has 5"):
