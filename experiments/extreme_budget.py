@@ -41,6 +41,7 @@ from tierrank.extreme.learner import LabelBatches, LabelLearner
 from tierrank.extreme.network import top_labels
 from tierrank.extreme.ranker import ExtremeRanker
 from tierrank.extreme.runs import Runs, checked_rates
+from tierrank.extreme.sharding import Shards
 from tierrank.metrics import labels as label_metrics
 from tierrank.metrics import paired_test
 from tierrank.training import Checkpoint
@@ -248,7 +249,7 @@ class Contender:
         ranker.n_features_in_, ranker.n_labels_, ranker.n_rows_ = (
             data.n_features, data.n_labels, data.n_rows,
         )  # fmt: skip
-        runs = Runs(ranker, Checkpoint(None, {}), seed, None)
+        runs = Runs(ranker, Checkpoint(None, {}), seed, None, Shards())
         with own_randomness(torch.device("cpu")):
             seed_generators(seed, torch.device("cpu"))
             network = ranker._network()

@@ -429,7 +429,7 @@ def test_a_hostile_state_is_refused(saved, change, tmp_path):
 SAMPLED = {"row_fraction": 0.7, "feature_fraction": 0.7, "trees": 40, "patience": 30}
 KILLED = """
     import os, sys
-    sys.path.insert(0, {here!r})
+    sys.path[:0] = [{here!r}, os.path.dirname({here!r})]
     import test_boosted as t
     from tierrank.ranking import boosted
     boosted.SEGMENT = 6
