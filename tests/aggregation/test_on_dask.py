@@ -221,6 +221,8 @@ def test_what_cannot_be_is_refused_in_one_line(client: Any, many: None) -> None:
     frame = dd.from_pandas(votes(), npartitions=2)
     with pytest.raises(ValueError, match="weights in a column"):
         tr.RankAggregator().fit(frame, weights=np.ones(450))
+    with pytest.raises(ValueError, match="give items= to read_rankings"):
+        tr.RankAggregator().fit(frame, items=["item 0", "item 1"])
     with pytest.raises(ValueError, match="adagrad"):
         tr.RankAggregator(solver="adagrad").fit(frame)
     with pytest.raises(ValueError, match="not a str"):

@@ -57,6 +57,10 @@ class FittedLists(FittedWorths):
         """The lists as the objective sees them, each different one once."""
         lists: CountedLists
         if isinstance(rankings, PartedRankings):
+            if items is not None:
+                raise ValueError(
+                    "lists on a cluster have a catalogue: give items= to read_rankings"
+                )
             lists = parted_lists(rankings, rest, self.objective, self.objective_params, seed)
         else:
             given = weighted_lists(rankings, weights, items, rest)

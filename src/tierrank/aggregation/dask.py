@@ -24,7 +24,7 @@ from tierrank.aggregation.connectivity import (
     joined,
 )
 from tierrank.aggregation.lists import CountedLists, distinct, drawn_counts, weighted_lists
-from tierrank.aggregation.state import lists_from
+from tierrank.aggregation.state import counts_of, lists_from
 from tierrank.aggregation.terms import Sum, prepared, terms_of
 from tierrank.data.rankings.container import PartedRankings
 from tierrank.data.rankings.games import Games
@@ -86,8 +86,7 @@ class PartedLists(CountedLists):
         return replace(self, parts=[parts[part] for part in there], weights=often[there])
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy has no cluster, as a saved model has no lists
-        about = {"seen": self.seen, "total": self.total, "silent": self.silent}
-        return lists_from, (self.items, about)
+        return lists_from, (self.items, counts_of(self))
 
 
 def parted_lists(
@@ -103,14 +102,14 @@ def parted_lists(
         _counted, rankings.parts, range(len(rankings.parts)), rest=rest, name=name, params=params,
         seed=seed, pure=False,
     )  # fmt: skip
-    about = np.array(client.gather(client.map(_about, counted, pure=False)))  # [parts, 5]
-    lists, written, weights, total, silent = about.T
+    found = np.array(client.gather(client.map(_about, counted, pure=False)))  # [parts, 5]
+    lists, written, weights, total, silent = found.T
     speak = np.flatnonzero(lists)
-    empty = lists_from(rankings.items, {"seen": rankings.seen, "total": total.sum(),
-                                        "silent": silent.sum()})  # fmt: skip
+    about = {"seen": rankings.seen, "total": total.sum(), "silent": silent.sum()}
+    none = lists_from(rankings.items, about)
     return PartedLists(
-        empty.tiers, empty.counts, empty.seen, empty.total, empty.silent, client,
-        [counted[part] for part in speak], weights[speak], int(written.sum()),
+        **vars(none), client=client, parts=[counted[part] for part in speak],
+        weights=weights[speak], written=int(written.sum()),
     )  # fmt: skip
 
 
