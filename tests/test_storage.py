@@ -176,8 +176,8 @@ def forge(folder: Path, manifest: dict, data: bytes) -> None:
 
     manifest["tensors"]["sha256"] = hashlib.sha256(data).hexdigest()
     manifest.pop("checksum", None)
-    manifest["checksum"] = storage._checksum(manifest)
-    (folder / "model.json").write_bytes(storage._canonical(manifest))
+    manifest["checksum"] = storage.checksum(manifest)
+    (folder / "model.json").write_bytes(storage.canonical(manifest))
 
 
 @pytest.mark.parametrize("name", ["../model-0.safetensors", "/etc/passwd", "model.json", ""])
@@ -221,8 +221,8 @@ def test_numbers_that_are_none_are_refused(folder, number, where):
 def test_a_forged_pointer_to_the_tensors_is_refused(folder, tensors):
     manifest = json.loads((folder / "model.json").read_text())
     manifest["tensors"] = tensors
-    manifest["checksum"] = storage._checksum(manifest)
-    (folder / "model.json").write_bytes(storage._canonical(manifest))
+    manifest["checksum"] = storage.checksum(manifest)
+    (folder / "model.json").write_bytes(storage.canonical(manifest))
     with pytest.raises(StorageError):
         storage.read(folder, "model")
 

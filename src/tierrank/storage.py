@@ -168,10 +168,10 @@ def write(folder: Path, name: str, content: Mapping[str, Any], tensors: Arrays) 
             "content": content,
             "tensors": {"file": target.name, "sha256": digest},
         }
-        manifest["checksum"] = _checksum(manifest)
+        manifest["checksum"] = checksum(manifest)
         with _synced(manifest_part) as file:
-            file.write(_canonical(manifest))
-        with _locked(folder):
+            file.write(canonical(manifest))
+        with locked(folder):
             tensors_part.replace(target)
             manifest_part.replace(path)
             for old in folder.glob(f"{name}-*.safetensors"):
@@ -334,7 +334,7 @@ def _part(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        with _locked(part, os.O_CREAT | os.O_EXCL | os.O_RDWR):
+        with locked(part, os.O_CREAT | os.O_EXCL | os.O_RDWR):
             if LOCKS is not None and not part.exists():
                 continue  # swept away before it was locked
             try:
@@ -354,7 +354,7 @@ def _synced(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _locked(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
+def locked(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
     """Hold the lock of a file or folder, once nobody else does."""
     if LOCKS is None:
         yield
@@ -428,8 +428,8 @@ def _manifest(path: Path, name: str, raw: bytes) -> dict[str, Any]:
 def _is_whole(manifest: Mapping[str, Any], raw: bytes) -> bool:
     """Whether a manifest is what was written: byte for byte, so that no changed blank passes."""
     try:
-        same = manifest.keys() == MANIFEST_KEYS and _canonical(manifest) == raw
-        return same and manifest["checksum"] == _checksum(manifest)
+        same = manifest.keys() == MANIFEST_KEYS and canonical(manifest) == raw
+        return same and manifest["checksum"] == checksum(manifest)
     except (ValueError, RecursionError):  # NaN and 1e400 are not written
         return False
 
@@ -450,13 +450,13 @@ def _refuse_absent(folder: Path, name: str) -> None:
         raise StorageError(f"{path}: is missing. Is {folder} the folder of a saved {name}?")
 
 
-def _canonical(manifest: Mapping[str, Any]) -> bytes:
+def canonical(manifest: Mapping[str, Any]) -> bytes:
     return (json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
-def _checksum(manifest: Mapping[str, Any]) -> str:
+def checksum(manifest: Mapping[str, Any]) -> str:
     rest = {key: value for key, value in manifest.items() if key != "checksum"}
-    return hashlib.sha256(_canonical(rest)).hexdigest()
+    return hashlib.sha256(canonical(rest)).hexdigest()
 
 
 def _version() -> str:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from numbers import Real
 from pathlib import Path
-from typing import IO, Any, ParamSpec, TypeVar, cast
+from typing import IO, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -156,37 +156,58 @@ def _compression(content: bytes) -> str:
 
 def read_bytes(path: Path, error_class: type[DataFileError] = DataFileError) -> bytes:
     """All of a file, decompressed if its name ends in .gz, .xz or .bz2."""
+    size = _BLOCK if path.suffix.lower() in _OPEN else -1
+    with _reading(path, error_class) as file:
+        return b"".join(iter(lambda: file.read(size), b""))
+
+
+class _Opened:
+    """A file that is read from its start, decompressed by its suffix, or from a place in it."""
+
+    def __init__(
+        self, path: Path, raw: IO[bytes], file: IO[bytes], error_class: type[DataFileError]
+    ) -> None:
+        self._path, self._raw, self._file, self._error_class = path, raw, file, error_class
+        self.at = 0  # in what it expands to
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, or fewer at the end."""
+        block = self._file.read(size)
+        self.at += len(block)
+        if self._file is not self._raw:
+            check_expansion(self._path, self.at, self._error_class)
+        return block
+
+    def go_to(self, at: int) -> None:
+        """Go on from this place; what is compressed is expanded up to there, and not kept."""
+        self.at = self._file.seek(at)
+
+    def share(self) -> float:
+        """Which part of the file has been read."""
+        return self._raw.tell() / max(self._path.stat().st_size, 1)
+
+
+@contextmanager
+def _reading(path: Path, error_class: type[DataFileError]) -> Iterator[_Opened]:
     suffix = path.suffix.lower()
-    if suffix in _OPEN:
-        with path.open("rb") as packed:
-            return _expanded(packed, path, suffix, error_class)
-    raw = path.read_bytes()
-    if kind := _compression(raw):
-        raise error_class(path, 1, f"is compressed: give its name the suffix {kind}.")
-    return raw
-
-
-def _expanded(
-    packed: IO[bytes], path: Path, suffix: str, error_class: type[DataFileError]
-) -> bytes:
-    blocks: list[bytes] = []
-    size = 0
-    try:
-        with _OPEN[suffix](packed) as file:
-            while block := file.read(_BLOCK):
-                blocks.append(block)
-                size += len(block)
-                check_expansion(path, size, error_class)
-    except DataFileError:
-        raise
-    except _DAMAGED as error:
-        raise error_class(
-            path,
-            None,
-            f"cannot be decompressed as {suffix} ({str(error).rstrip('.')}): it is cut short, "
-            "damaged, or has the wrong suffix. Fetch it again, or rename it.",
-        ) from error
-    return b"".join(blocks)
+    with path.open("rb") as raw:
+        if suffix not in _OPEN:
+            if kind := _compression(raw.peek(_START)):
+                raise error_class(path, 1, f"is compressed: give its name the suffix {kind}.")
+            yield _Opened(path, raw, raw, error_class)
+            return
+        try:
+            with _OPEN[suffix](raw) as file:
+                yield _Opened(path, raw, file, error_class)
+        except DataFileError:
+            raise
+        except _DAMAGED as error:
+            raise error_class(
+                path,
+                None,
+                f"cannot be decompressed as {suffix} ({str(error).rstrip('.')}): it is cut short, "
+                "damaged, or has the wrong suffix. Fetch it again, or rename it.",
+            ) from error
 
 
 @contextmanager
@@ -227,7 +248,7 @@ def shown(value: object) -> str:
 
 
 class Text:
-    """A file's bytes, without NUL and with a newline at the end.
+    """A file's bytes, or some lines of them, without NUL and with a newline at the end.
 
     Attributes
     ----------
@@ -237,23 +258,37 @@ class Text:
         what it holds, decompressed
     start
         where it begins, behind a byte order mark
+    lines_before
+        how many lines of the file come before these
     """
 
-    def __init__(self, path: Path, error_class: type[DataFileError]) -> None:
-        self.path = path
-        self.content = read_bytes(path, error_class)
+    def __init__(
+        self,
+        path: Path,
+        error_class: type[DataFileError],
+        content: bytes | None = None,
+        lines_before: int = 0,
+    ) -> None:
+        """Read all of a file; or take some lines of it."""
+        self.path, self.lines_before = path, lines_before
+        self.content = read_bytes(path, error_class) if content is None else content
         self._error_class = error_class
         if (nul := self.content.find(b"\0")) >= 0:
             raise self.error(nul, "there is a NUL byte: this is not a text file.")
         if not self.content.endswith(b"\n"):
             self.content += b"\n"
-        self.start = len(MARK) if self.content.startswith(MARK) else 0
+        self.start = len(MARK) if not lines_before and self.content.startswith(MARK) else 0
+
+    def place(self, at: int) -> tuple[int, int]:
+        """Line and column of the file, counted from 1."""
+        line_start = self.content.rfind(b"\n", 0, at) + 1
+        line = self.lines_before + self.content.count(b"\n", 0, line_start) + 1
+        return line, at - line_start + 1
 
     def error(self, at: int, *what: object) -> DataFileError:
         """Name the line and column of a place."""
-        line_start = self.content.rfind(b"\n", 0, at) + 1
-        line = self.content.count(b"\n", 0, line_start) + 1
-        return self._error_class(self.path, line, *what, column=at - line_start + 1)
+        line, column = self.place(at)
+        return self._error_class(self.path, line, *what, column=column)
 
     def file_error(self, line: int | None, what: str) -> DataFileError:
         """Name a line as a whole, or none."""
@@ -262,6 +297,46 @@ class Text:
     def shown(self, start: int, end: int) -> str:
         """A piece of the text as an error quotes it, cut if it is long."""
         return shown(self.content[start:end])
+
+
+class Piece(NamedTuple):
+    """Some lines of a file, where the next ones begin, and which share of the file is read."""
+
+    text: Text
+    end: int
+    share: float
+
+
+def pieces(
+    path: Path, error_class: type[DataFileError], size: int, start: int, lines_before: int
+) -> Iterator[Piece]:
+    """A text from a place on, some whole lines at a time; an empty one gives one empty piece.
+
+    Parameters
+    ----------
+    size
+        bytes of a piece, more or less
+    start, lines_before
+        where the last piece ended, and how many lines there were
+    """
+    with _reading(path, error_class) as file:
+        file.go_to(start)
+        begun: list[bytes] = []
+        while True:
+            block = file.read(size)
+            end = block.rfind(b"\n") + 1
+            if block and not end:
+                begun.append(block)
+                continue
+            content = b"".join([*begun, block[:end]])
+            begun = [block[end:]]
+            if content or not start:
+                text = Text(path, error_class, content, lines_before)
+                start = file.at - len(begun[0])
+                yield Piece(text, start, file.share())
+                lines_before += text.content.count(b"\n")
+            if not block:
+                return
 
 
 class Token:
@@ -333,6 +408,12 @@ class SparseRows:
             return None
         entry = int(same.argmax())
         return self.row_of(entry), int(self.columns[entry])
+
+    def some(self, rows: slice) -> SparseRows:
+        """Some consecutive rows."""
+        ends = self.ends[rows.start : rows.stop + 1]
+        entries = slice(ends[0], ends[-1])
+        return SparseRows(ends - ends[0], self.columns[entries], self.values[entries])
 
     def row_of(self, entry: int) -> int:
         """The row that an entry belongs to."""

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from tierrank._native import LARGEST_LETOR_INDEX, LetorFault, scan_letor, spread
 from tierrank._types import AnyArray, FloatArray, IntArray
+from tierrank.data.cache import Builder, Cache, Where
 from tierrank.data.files import (
     MARK,
     SUFFIXES,
@@ -32,6 +33,7 @@ from tierrank.data.files import (
     without_compression,
     writing,
 )
+from tierrank.data.mapped import blocks
 from tierrank.data.ranking_data import RankingData
 
 OneBased = Literal["auto", True, False]
@@ -56,6 +58,7 @@ def read_letor(
     missing: float = np.nan,
     dense: bool | None = None,
     keep_comments: bool = False,
+    cache: Where = False,
     max_expansion: float | None = None,
 ) -> RankingData:
     """Read a LETOR or svmlight ranking file.
@@ -71,6 +74,7 @@ def read_letor(
 
     The whole file is held in memory, beside 12 bytes a feature value and about 48 a row; a dense
     `X` takes 8 bytes a cell more, unless every row names every feature: then it takes nothing.
+    With a `cache` it is read some lines at a time, and `X` stays on the disk.
 
     Parameters
     ----------
@@ -91,6 +95,11 @@ def read_letor(
         is 0.
     keep_comments
         keep what follows the `#`
+    cache
+        True for a file that is larger than the memory: it is converted once into arrays in the
+        folder ``<path>.cache``, and `X` is mapped from there, to be read only. Or the folder to
+        keep that one in. A conversion that was stopped goes on; of a file that has changed, it is
+        done anew.
     max_expansion
         how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
@@ -117,7 +126,7 @@ def read_letor(
     """
     return read_letor_files(
         [Path(path)], n_features=n_features, one_based=one_based, missing=missing, dense=dense,
-        keep_comments=keep_comments,
+        keep_comments=keep_comments, cache=cache,
     )[0]  # fmt: skip
 
 
@@ -165,19 +174,31 @@ def read_letor_files(
     missing: float = np.nan,
     dense: bool | None = None,
     keep_comments: bool = False,
+    cache: Where = False,
 ) -> list[RankingData]:
     """Read files that belong together, so that their columns agree; options as in `read_letor`."""
     if not isinstance(one_based, bool) and one_based != "auto":
         raise ValueError(f'one_based is "auto", True or False, not {one_based!r}.')
     check_size("n_features", n_features, 2**31)
-    files = [_parse(path, missing=missing, keep_comments=keep_comments) for path in paths]
-    base, columns = _base_and_columns(files, n_features, one_based)
+    for path in paths:
+        if path.is_dir():
+            raise LetorError(
+                path,
+                None,
+                "is a folder: read one of its files, or all with read_letor_fold or read_folds.",
+            )
+    files: list[_InMemory] | list[_OnDisk]
+    if cache is False:
+        files = [_InMemory(path, missing, keep_comments) for path in paths]
+    elif keep_comments:
+        raise ValueError("comments are not kept in a cache: leave out keep_comments, or cache.")
+    else:
+        files = [_OnDisk(path, missing, cache) for path in paths]
+    found = [file.found for file in files]
+    base, columns = _base_and_columns(found, n_features, one_based)
     if dense is None:
-        dense = _is_dense(files, columns)
-    return [
-        RankingData(_matrix(file.rows, base, columns, dense), file.labels, file.qid, file.comments)
-        for file in files
-    ]
+        dense = _is_dense(found, columns)
+    return [file.data(base, columns, dense) for file in files]
 
 
 def _part(folder: Path, part: str) -> Path | None:
@@ -189,15 +210,42 @@ def _part(folder: Path, part: str) -> Path | None:
     return there[0] if there else None
 
 
+class _Found(NamedTuple):
+    """What is known of a file's rows, whose feature indices are as they are written."""
+
+    path: Path
+    rows: int = 0
+    entries: int = 0
+    first_zero: Sequence[int] | None = None  # line and column of the first index 0
+    largest: int = -1  # the largest index
+    largest_at: Sequence[int] = (1, 1)  # where it stands first
+
+    def followed_by(self, other: _Found) -> _Found:
+        """The same of these rows and others that come after them."""
+        wider = other.largest > self.largest
+        return _Found(
+            self.path,
+            self.rows + other.rows,
+            self.entries + other.entries,
+            other.first_zero if self.first_zero is None else self.first_zero,
+            max(self.largest, other.largest),
+            other.largest_at if wider else self.largest_at,
+        )
+
+    def error(self, place: Sequence[int], what: str) -> LetorError:
+        """Name a line and a column."""
+        return LetorError(self.path, place[0], what, column=place[1])
+
+
 def _base_and_columns(
-    files: Sequence[_Parsed], n_features: int | None, one_based: OneBased
+    files: Sequence[_Found], n_features: int | None, one_based: OneBased
 ) -> tuple[int, int]:
     """Settle for all files what the first index is, and how many features there are."""
-    with_zero = [file for file in files if file.first_zero >= 0]
+    with_zero = [file for file in files if file.first_zero is not None]
     if with_zero and one_based is True:
         file = with_zero[0]
         what = "the feature index is 0, but one_based=True says they start at 1: pass False."
-        raise file.text.error(file.first_zero, what)
+        raise file.error(file.first_zero or (), what)
     base = int(not with_zero if one_based == "auto" else one_based)
     widest = max(files, key=lambda file: file.largest)
     if n_features is None:
@@ -206,13 +254,13 @@ def _base_and_columns(
             own = max(file.largest - base + 1, 0)
             if own < columns:
                 dense = _is_dense([file], own)
-                check_fewer(file.text.path, own, columns, widest.text.path.name, dense=dense)
+                check_fewer(file.path, own, columns, widest.path.name, dense=dense)
         return base, columns
     columns = int(n_features)
     for file in files:
         if file.largest - base >= columns:
             last = columns - 1 + base
-            raise file.text.error(
+            raise file.error(
                 file.largest_at,
                 f"the feature index {file.largest} is over {last}, the last of {columns} that "
                 f"start at {base}: pass a larger n_features, or none.",
@@ -238,48 +286,194 @@ def check_fewer(path: Path, there: int, columns: int, whose: str, *, dense: bool
     warnings.warn(what, stacklevel=2)
 
 
-def _is_dense(files: Sequence[_Parsed], columns: int) -> bool:
-    cells = columns * sum(len(file.rows) for file in files)
-    return sum(len(file.rows.values) for file in files) * _ENTRY >= cells * _CELL
-
-
-def _matrix(rows: SparseRows, base: int, columns: int, dense: bool) -> Any:
-    if dense and len(rows.values) == len(rows) * columns:
-        return rows.values.reshape(len(rows), columns)  # no index twice, so each row has them all
-    if dense:
-        X = np.zeros((len(rows), columns))
-        spread(rows.ends, rows.columns, base, rows.values, X)
-        return X
-    rows.columns -= np.int32(base)
-    return rows.matrix(columns)
+def _is_dense(files: Sequence[_Found], columns: int) -> bool:
+    cells = columns * sum(file.rows for file in files)
+    return sum(file.entries for file in files) * _ENTRY >= cells * _CELL
 
 
 # One file -----------------------------------------------------------------------------------------
 
 
+class _InMemory:
+    """A file that is read whole."""
+
+    def __init__(self, path: Path, missing: float, keep_comments: bool) -> None:
+        self._parsed = _parse(Text(path, LetorError), missing, keep_comments)
+        self.found = _not_empty(self._parsed.found)
+
+    def data(self, base: int, columns: int, dense: bool) -> RankingData:
+        """The rows, once it is known how features are counted."""
+        parsed, found = self._parsed, self.found
+        qid = _queries_of(found.path, found.rows) if parsed.qid is None else parsed.qid
+        X: Any
+        if dense and found.entries == found.rows * columns:  # no index twice: each row has them all
+            X = parsed.rows.values.reshape(found.rows, columns)
+        elif dense:
+            X = _spread(parsed.rows, base, columns)
+        else:
+            parsed.rows.columns -= np.int32(base)
+            X = parsed.rows.matrix(columns)
+        return RankingData(X, parsed.labels, qid, parsed.comments)
+
+
+def _spread(rows: SparseRows, base: int, columns: int) -> FloatArray:
+    X = np.zeros((len(rows), columns))
+    spread(rows.ends, rows.columns, base, rows.values, X)
+    return X
+
+
+def _not_empty(found: _Found) -> _Found:
+    if not found.rows:
+        raise LetorError(
+            found.path, 1, "the file has no rows: give one with `label qid:… index:value …`."
+        )
+    return found
+
+
+class _OnDisk:
+    """A file that is read in pieces, into a cache.
+
+    First come its rows as they are written: `values`, `indices` and `ends`. Once it is known how
+    features are counted in all files that belong together, the matrix `X` is made of these, or
+    `columns` that start at 0, unless every row names every feature: then `values` are the matrix.
+    """
+
+    KINDS: ClassVar = {
+        "y": "f8", "qid": "i8", "words": "u1", "ends": "i8", "indices": "i4", "values": "f8",
+        "columns": "i4", "X": "f8",
+    }  # fmt: skip
+
+    def __init__(self, path: Path, missing: float, where: Where) -> None:
+        self._missing = float(missing)
+        sources = [path, *([] if (beside := _sidecar(path)) is None else [beside])]
+        options = {"missing": repr(self._missing)}
+        self._cache = cache = Cache(sources, "letor", options, where, self.KINDS, LetorError)
+        with cache.locked():
+            self._done = cache.read()
+            if self._done is None:
+                with Builder(cache) as builder:
+                    self.found = self._read(builder)
+        if self._done is not None:
+            self.found = _Found(path, *self._done[0]["found"])
+
+    def _read(self, builder: Builder) -> _Found:
+        """Read the file, or what is left of it."""
+        if not self._go_on(builder):
+            builder.clear()
+            builder.state["words"] = True
+            self._go_on(builder)
+        return _not_empty(_Found(self._cache.path, *builder.state["found"]))
+
+    def _go_on(self, builder: Builder) -> bool:
+        """Read on; False where a qid is a word, and those before it were read as numbers."""
+        state, path = builder.state, self._cache.path
+        state.setdefault("found", _Found(path)[1:])
+        known = {word: number for number, word in enumerate(_lines(builder.array("words")))}
+        for text in builder.texts():
+            parsed = _parse(text, self._missing, words="words" in state)
+            before, qid = _Found(path, *state["found"]), parsed.qid
+            if not parsed.found.rows:
+                continue
+            if state.setdefault("with_qid", qid is not None) != (qid is not None):
+                what = "some rows have a qid and some have none: write qid:… after every label."
+                raise text.error(parsed.begin, what)
+            if qid is not None and qid.dtype == object:
+                if before.rows and "words" not in state:
+                    return False
+                state["words"] = True
+                new = [word for word in dict.fromkeys(qid.tolist()) if word not in known]
+                known |= {word: number for number, word in enumerate(new, start=len(known))}
+                lines = "".join(f"{word}\n" for word in new).encode()
+                builder.append("words", np.frombuffer(lines, dtype=np.uint8))
+                qid = np.array([known[word] for word in qid.tolist()])
+            if qid is not None:
+                builder.append("qid", qid)
+            builder.append("y", parsed.labels)
+            if not before.rows:
+                builder.append("ends", np.zeros(1, dtype=np.int64))
+            builder.append("ends", parsed.rows.ends[1:] + before.entries)
+            builder.append("indices", parsed.rows.columns)
+            builder.append("values", parsed.rows.values)
+            state["found"] = before.followed_by(parsed.found)[1:]
+        return True
+
+    def data(self, base: int, columns: int, dense: bool) -> RankingData:
+        """The rows, once it is known how features are counted."""
+        cache, settled = self._cache, {"base": base, "columns": columns, "dense": dense}
+        done = self._done
+        if done is None or done[0]["settled"] != settled:
+            with cache.locked():
+                done = cache.read()
+                if done is not None and done[0]["settled"] != settled:
+                    cache.say_again("its features were counted in another way")
+                    done = None
+                if done is None:
+                    with Builder(cache) as builder:
+                        self._settle(builder, self._read(builder), settled)
+                    done = cache.read()
+        assert done is not None
+        _, arrays = done
+        if "words" in arrays:
+            qid: AnyArray = np.array(_lines(arrays["words"]), dtype=object)[arrays["qid"]]
+        elif "qid" in arrays:
+            qid = np.array(arrays["qid"])
+        else:
+            qid = _queries_of(self.found.path, self.found.rows)
+        X: Any = arrays.get("X", arrays.get("values"))
+        if not dense:
+            X = SparseRows(arrays["ends"], arrays["columns"], arrays["values"]).matrix(columns)
+        return RankingData(X, np.array(arrays["y"]), qid)
+
+    def _settle(self, builder: Builder, found: _Found, settled: dict[str, Any]) -> None:
+        """Make the matrix."""
+        base, columns, dense = settled.values()
+        state = builder.state
+        if state.setdefault("settled", settled) != settled:
+            builder.drop("X", "columns")
+            state["settled"] = settled
+        shapes: dict[str, Sequence[int]] = {"y": [found.rows]}
+        if state["with_qid"]:
+            shapes["qid"] = [found.rows]
+        if "words" in state:
+            shapes["words"] = builder.array("words").shape
+        rows = SparseRows(*(builder.array(name) for name in ("ends", "indices", "values")))
+        if dense and found.entries == found.rows * columns:
+            shapes["values"] = [found.rows, columns]
+        elif dense:
+            shapes["X"] = [found.rows, columns]
+            for some in blocks(found.rows, columns, len(builder.array("X"))):
+                builder.append("X", _spread(rows.some(some), base, columns))
+                builder.keep(some.stop / found.rows)
+        else:
+            shapes |= {"ends": [found.rows + 1], "values": [found.entries]}
+            shapes["columns"] = [found.entries]
+            for some in blocks(found.entries, 1, len(builder.array("columns"))):
+                builder.append("columns", rows.columns[some] - np.int32(base))
+                builder.keep(some.stop / found.entries)
+        builder.finish({"found": found[1:], "settled": settled}, shapes)
+
+
+def _lines(text: AnyArray) -> list[str]:
+    """The words of a text that has one a line."""
+    return text.tobytes().decode().split("\n")[:-1]
+
+
 @dataclass
 class _Parsed:
-    """A file's rows, with feature indices as they are written."""
+    """Rows of a file, with feature indices as they are written."""
 
-    text: Text
+    found: _Found
+    begin: int  # where in the text the first row is
     labels: FloatArray  # [rows]
-    qid: AnyArray  # [rows]
+    qid: AnyArray | None  # [rows]
     rows: SparseRows
     comments: tuple[str, ...] | None
-    first_zero: int  # where in the text an index 0 stands first, or −1
-    largest: int  # the largest index, or −1
-    largest_at: int  # where it stands first
 
 
-def _parse(path: Path, *, missing: float, keep_comments: bool) -> _Parsed:
-    """Read and check a file; `read_letor` says what it may hold."""
-    if path.is_dir():
-        raise LetorError(
-            path,
-            None,
-            "is a folder: read one of its files, or all with read_letor_fold or read_folds.",
-        )
-    text = Text(path, LetorError)
+def _parse(
+    text: Text, missing: float, keep_comments: bool = False, *, words: bool = False
+) -> _Parsed:
+    """Read and check a text; `read_letor` says what it may hold. With `words`, qid are such."""
     most_rows, most_entries = _most_rows(text.content), text.content.count(b":")
     labels = np.empty(most_rows)
     qids = np.empty(most_rows, dtype=np.int64)
@@ -295,10 +489,6 @@ def _parse(path: Path, *, missing: float, keep_comments: bool) -> _Parsed:
     if found.fault != LetorFault.FINE:
         raise text.error(found.fault_at, _fault(text, found.fault, found.fault_at))
     rows, entries = found.rows, found.entries
-    if not rows:
-        raise LetorError(
-            path, 1, "the file has no rows: give one with `label qid:… index:value …`."
-        )
     for array, size in ((labels, rows), (qids, rows), (indices, entries), (values, entries)):
         array.resize(size, refcheck=False)
     for entry, start, end in found.left:  # numbers that the compiled code was not sure of
@@ -313,24 +503,25 @@ def _parse(path: Path, *, missing: float, keep_comments: bool) -> _Parsed:
         what = f"feature {index} stands twice in this row: leave one out."
         raise text.error(int(spans[row, 0]), what)
 
-    if not found.rows_with_qid:
-        qid: AnyArray = _queries_of(path, rows)
-    elif found.rows_with_qid < rows:
+    qid: AnyArray | None = None
+    if 0 < found.rows_with_qid < rows:
         what = "this row has no qid, but others have: write qid:… after its label."
         raise text.error(found.first_without_qid, what)
-    elif found.other_qids:
-        qid = _words(text, spans[:rows, 1:])
-    else:
-        qid = qids
+    if found.rows_with_qid:
+        qid = _words(text, spans[:rows, 1:]) if found.other_qids or words else qids
     comments = None
     if keep_comments:
         comments = tuple(
             text.content[start:end].strip().decode(errors="surrogateescape")
             for start, end in comment_spans[:rows].tolist()
         )
-    return _Parsed(
-        text, labels, qid, by_row, comments, found.first_zero, found.largest, found.largest_at
-    )
+    known = _Found(
+        text.path, rows, entries,
+        text.place(found.first_zero) if found.first_zero >= 0 else None,
+        found.largest, text.place(max(found.largest_at, 0)),
+    )  # fmt: skip
+    begin = int(spans[0, 0]) if rows else 0
+    return _Parsed(known, begin, labels, qid, by_row, comments)
 
 
 def _most_rows(content: bytes) -> int:
@@ -363,6 +554,17 @@ def _words(text: Text, spans: IntArray) -> AnyArray:
     return words
 
 
+def _sidecar_names(path: Path) -> list[str]:
+    """What LightGBM's .query file beside a file may be called, without compression."""
+    return list(dict.fromkeys(f"{base.name}.query" for base in (path, without_compression(path))))
+
+
+def _sidecar(path: Path) -> Path | None:
+    """The .query file beside a file, if there is one."""
+    names = [name + suffix for name in _sidecar_names(path) for suffix in ("", *SUFFIXES)]
+    return next((file for name in names if (file := path.with_name(name)).is_file()), None)
+
+
 def _queries_of(path: Path, rows: int) -> IntArray:
     """Number the queries of a file without qid, by LightGBM's .query file beside it.
 
@@ -372,15 +574,13 @@ def _queries_of(path: Path, rows: int) -> IntArray:
     -------
     [rows] 0 for the rows of the first query, 1 for those of the second, …
     """
-    plain = without_compression(path)
-    names = dict.fromkeys(f"{base.name}.query" for base in (path, plain))
-    candidates = [path.with_name(name + suffix) for name in names for suffix in ("", *SUFFIXES)]
-    sidecar = next((file for file in candidates if file.is_file()), None)
+    sidecar = _sidecar(path)
     if sidecar is None:
+        names = " or ".join(_sidecar_names(path))
         raise LetorError(
             path,
             1,
-            f"no row has a qid, and there is no {' or '.join(names)} beside the file: write "
+            f"no row has a qid, and there is no {names} beside the file: write "
             "qid:… after the labels, or the number of rows of each query into such a file.",
         )
     counts = []

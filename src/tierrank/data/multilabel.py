@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tierrank.data.mapped import rows_of
 from tierrank.tiers import Tiers
 
 
@@ -133,7 +134,7 @@ class MultiLabelData:
                 "from 0: do these numbers belong to other data?"
             )
         chosen = chosen.astype(np.int64)
-        return MultiLabelData(self.X[chosen], self.Y[chosen])
+        return MultiLabelData(rows_of(self.X, chosen), rows_of(self.Y, chosen))
 
     def describe(self) -> MultiLabelSummary:
         """Count what matters about the data: see `MultiLabelSummary`."""

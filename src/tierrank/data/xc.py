@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from io import BytesIO
 from itertools import pairwise
@@ -22,6 +22,7 @@ import numpy as np
 
 from tierrank._native import XCFault, scan_xc, tally_xc
 from tierrank._types import AnyArray, IntArray
+from tierrank.data.cache import Builder, Cache, Where
 from tierrank.data.files import (
     MARK,
     DataFileError,
@@ -60,6 +61,7 @@ def read_xc(
     n_labels: int | None = None,
     one_based: bool = False,
     header: HeaderOption = "auto",
+    cache: Where = False,
     max_expansion: float | None = None,
 ) -> MultiLabelData:
     """Read multi-label data in the formats of the Extreme Classification Repository.
@@ -78,7 +80,8 @@ def read_xc(
     (they are sorted), but none may stand twice. A value is the float32 next to what is written;
     NaN, infinity and what is too large for a float32 are refused.
 
-    The whole text is held in memory, beside 8 bytes a feature value and a label.
+    The whole text is held in memory, beside 8 bytes a feature value and a label. With a `cache`
+    it is read some lines at a time, and both matrices stay on the disk.
 
     Parameters
     ----------
@@ -95,6 +98,11 @@ def read_xc(
     header
         whether text begins with a header. "auto": if its first line is just three whole numbers,
         two if labels are apart.
+    cache
+        True for text that is larger than the memory: it is converted once into arrays in the
+        folder ``<path>.cache``, and the matrices are mapped from there, to be read only. Or the
+        folder to keep that one in. A conversion that was stopped goes on; of a file that has
+        changed, it is done anew. An .npz file is read into memory all the same.
     max_expansion
         how many times its size a compressed file, or an .npz, may expand to, beyond half a GiB:
         200 without it
@@ -121,8 +129,8 @@ def read_xc(
     path = Path(path)
     _check_options(n_features, n_labels, one_based, header)
     if labels is not None:
-        X = _matrix(path, n_features, int(one_based), header, "features")
-        Y = _matrix(Path(labels), n_labels, 0, header, "labels")
+        X = _matrix(path, n_features, int(one_based), header, "features", cache)
+        Y = _matrix(Path(labels), n_labels, 0, header, "labels", cache)
         if X.shape[0] != Y.shape[0]:
             raise XCError(
                 Path(labels),
@@ -134,8 +142,9 @@ def read_xc(
     _check_file(path)
     if is_npz(path):
         raise XCError(path, None, *_FEATURES_ALONE)
-    text = _TextFile(path, _TOGETHER, int(one_based), header)
-    return MultiLabelData(*text.scan(n_features, n_labels))
+    return MultiLabelData(
+        *_read_text(path, _TOGETHER, int(one_based), header, n_features, n_labels, cache)
+    )
 
 
 @expands
@@ -165,15 +174,22 @@ def read_xc_rows(path: Path, *, one_based: bool) -> Any:
     if is_npz(path):
         return _matrix(path, None, int(one_based), "auto", "features")
     _check_file(path)
-    return _TextFile(path, None, int(one_based), "auto").scan(None)[0]
+    return _read_text(path, None, int(one_based), "auto", None)[0]
 
 
-def _matrix(path: Path, n_columns: int | None, base: int, header: HeaderOption, kind: str) -> Any:
+def _matrix(
+    path: Path,
+    n_columns: int | None,
+    base: int,
+    header: HeaderOption,
+    kind: str,
+    cache: Where = False,
+) -> Any:
     """Read a file of ``index:value …``, or .npz, whose columns are "features" or "labels"."""
     _check_file(path)
     if is_npz(path):
         return read_npz(path, n_columns, kind)
-    return _TextFile(path, ("rows", kind), base, header).scan(n_columns)[0]
+    return _read_text(path, ("rows", kind), base, header, n_columns, None, cache)[0]
 
 
 def _check_file(path: Path) -> None:
@@ -195,15 +211,9 @@ def _check_options(
 # Text ---------------------------------------------------------------------------------------------
 
 
-class _Header(NamedTuple):
-    """What the first line says, and where the rows begin."""
-
-    sizes: tuple[int, ...] | None  # None if there is no header
-    rows_at: int
-    first_line: int  # of the rows, counted from 1
-
-
-def _read_header(text: Text, names: tuple[str, ...], option: HeaderOption) -> _Header:
+def _read_header(
+    text: Text, names: tuple[str, ...], option: HeaderOption
+) -> tuple[int, ...] | None:
     """Read the header, if there is one.
 
     Parameters
@@ -216,7 +226,7 @@ def _read_header(text: Text, names: tuple[str, ...], option: HeaderOption) -> _H
     start, end = text.start, text.content.index(b"\n", text.start)
     numbers = _first_numbers(text)
     if option is not False and len(numbers) == len(names):
-        return _Header(numbers, end + 1, 2)
+        return numbers
     if option is True:
         raise text.error(
             start,
@@ -227,7 +237,7 @@ def _read_header(text: Text, names: tuple[str, ...], option: HeaderOption) -> _H
         there = f"the header has {_NUMBERS[len(numbers)]} numbers, and should be {_expected(names)}"
         held = _FEATURES_ALONE if len(numbers) == 2 else _BOTH
         raise text.error(start, there, ": this ", *held)
-    return _Header(None, start, 1)
+    return None
 
 
 def _first_numbers(text: Text) -> tuple[int, ...]:
@@ -237,7 +247,7 @@ def _first_numbers(text: Text) -> tuple[int, ...]:
     return tuple(map(int, words)) if all(map(bytes.isdigit, words)) else ()
 
 
-def _expected(names: tuple[str, ...]) -> str:
+def _expected(names: Sequence[str]) -> str:
     """What a header looks like, in words."""
     listed = ", ".join(names[:-1]) + " and " + names[-1]
     return f"{_NUMBERS[len(names)]} whole numbers, of {listed}"
@@ -254,124 +264,235 @@ _BOTH = (
 )  # fmt: skip
 
 
-class _TextFile:
-    """A text of rows ``label,label,… index:value …``, or of ``index:value …`` alone."""
+def _read_text(
+    path: Path,
+    names: tuple[str, ...] | None,
+    base: int,
+    header: HeaderOption,
+    n_columns: int | None,
+    n_labels: int | None = None,
+    cache: Where = False,
+) -> tuple[Any, Any]:
+    """Read a text: [rows, columns] and [rows, labels] `csr_matrix`, labels as ones.
 
-    def __init__(
-        self, path: Path, names: tuple[str, ...] | None, base: int, header: HeaderOption
-    ) -> None:
-        """Take what the header's numbers mean, None if they say it, and the first index."""
-        self.base = base
-        self.text = Text(path, XCError)
-        if not re.compile(rb"\S").search(self.text.content, self.text.start):
-            what = "the file is empty: it has neither a header nor a row."
-            raise self.text.file_error(1, what)
+    Parameters
+    ----------
+    names
+        what the header's numbers mean; None if they say it
+    base
+        the first index
+    """
+
+    def layout_of(text: Text) -> _Layout:
+        return _Layout.of(text, names, base, header, n_columns, n_labels)
+
+    if cache is False:
+        text = Text(path, XCError)
+        layout = layout_of(text)
+        part = layout.scan(text)
+        rows, sizes = layout.rows(part.lines, part.filled), layout.sizes(part.largest)
+        for matrix in part.matrices:
+            matrix.ends = matrix.ends[: rows + 1]
+        matrices = part.matrices
+    else:
+        said = {"names": names and list(names), "base": base, "header": header}
+        options = {**said, "sizes": [n_columns, n_labels]}
+        kept = Cache([path], "xc", options, cache, _KINDS, XCError)
+        with kept.locked():
+            done = kept.read()
+            if done is None:
+                with Builder(kept) as builder:
+                    _convert(builder, layout_of)
+                done = kept.read()
+        assert done is not None
+        sizes, arrays = done[0]["sizes"], done[1]
+        matrices = tuple(SparseRows(*(arrays[name] for name in three)) for three in _ARRAYS)
+    return matrices[0].matrix(sizes[0]), matrices[1].matrix(sizes[1])
+
+
+_ARRAYS = ("ends", "columns", "values"), ("label_ends", "labels", "label_values")
+_KINDS = {
+    name: kind for three in _ARRAYS for name, kind in zip(three, ("i8", "i4", "f4"), strict=True)
+}
+
+
+def _convert(builder: Builder, layout_of: Callable[[Text], _Layout]) -> None:
+    """Read a text in pieces, or what is left of it."""
+    state = builder.state
+    layout = _Layout(builder.cache.path, *state["layout"]) if state else None
+    for text in builder.texts():
+        if layout is None:
+            layout = layout_of(text)
+            state |= {"layout": layout[1:], "rows": 0, "filled": 0, "largest": [-1, -1]}
+            for ends, *_ in _ARRAYS:
+                builder.append(ends, np.zeros(1, dtype=np.int64))
+        part = layout.scan(text)
+        for names, matrix in zip(_ARRAYS, part.matrices, strict=True):
+            builder.append(names[0], matrix.ends[1:] + builder.length(names[1]))
+            builder.append(names[1], matrix.columns)
+            builder.append(names[2], matrix.values)
+        if part.filled:
+            state["filled"] = state["rows"] + part.filled
+        state["rows"] += part.lines
+        state["largest"] = [max(two) for two in zip(state["largest"], part.largest, strict=True)]
+    assert layout is not None
+    shapes: dict[str, Sequence[int]] = {}
+    for ends, *others in _ARRAYS:
+        shapes[ends] = [layout.rows(state["rows"], state["filled"]) + 1]
+        shapes |= {name: [builder.length(name)] for name in others}
+    builder.finish({"sizes": layout.sizes(state["largest"])}, shapes)
+
+
+class _Part(NamedTuple):
+    """Rows of a text: those of features and of labels, as many as lines; so many without blank ones
+    at the end; and the largest column and label, or −1.
+    """
+
+    matrices: tuple[SparseRows, ...]
+    lines: int
+    filled: int
+    largest: tuple[int, int]
+
+
+class _Layout(NamedTuple):
+    """How rows ``label,label,… index:value …``, or ``index:value …`` alone, are to be read."""
+
+    path: Path
+    names: Sequence[str]  # of what the header counts
+    said: Sequence[int] | None  # by the header, if there is one
+    base: int  # the first index
+    n_columns: int | None
+    n_labels: int | None
+
+    @classmethod
+    def of(
+        cls,
+        text: Text,
+        names: tuple[str, ...] | None,
+        base: int,
+        header: HeaderOption,
+        n_columns: int | None,
+        n_labels: int | None,
+    ) -> _Layout:
+        """Look at the first line."""
+        if not re.compile(rb"\S").search(text.content, text.start):
+            raise text.file_error(1, "the file is empty: it has neither a header nor a row.")
         if names is None:
-            names = _TOGETHER[:2] if len(_first_numbers(self.text)) == 2 else _TOGETHER
-        self.names = names
-        self.header = _read_header(self.text, names, header)
+            names = _TOGETHER[:2] if len(_first_numbers(text)) == 2 else _TOGETHER
+        said = _read_header(text, names, header)
+        first = cls(text.path, names, said, base, None, None)
+        n_columns = first._settled(1, n_columns)
+        n_labels = first._settled(2, n_labels) if len(names) > 2 else None
+        return first._replace(n_columns=n_columns, n_labels=n_labels)
 
-    def scan(self, n_columns: int | None, n_labels: int | None = None) -> tuple[Any, Any]:
-        """Read the rows: [rows, columns] and [rows, labels] `csr_matrix`, labels as ones.
+    def _settled(self, place: int, asked: int | None) -> int | None:
+        """Settle a number of columns from header and argument; None if neither says it."""
+        if self.said is None:
+            return asked
+        said, kind = self.said[place], self.names[place]
+        states = f"the header says {said:,} {kind}"
+        if said > _MOST_COLUMNS:
+            what = f"{states}: more than {_MOST_COLUMNS:,} cannot be read."
+            raise XCError(self.path, 1, what)
+        if asked is not None and asked < said:
+            what = f"{states}, but n_{kind} is {asked:,}: pass as many or more."
+            raise XCError(self.path, 1, what)
+        return said if asked is None else asked
+
+    def rows(self, lines: int, filled: int) -> int:
+        """How many rows there are: blank ones at the end only if the header counts them."""
+        if self.said is None:
+            return filled
+        said = self.said[0]
+        if filled <= said <= lines:
+            return said
+        there = lines if said > lines else filled
+        raise XCError(
+            self.path,
+            1,
+            f"the header says {said:,} rows, but there are {there:,}: mend the header, or fetch "
+            "the file again if it is cut short.",
+        )
+
+    def sizes(self, largest: Sequence[int]) -> list[int]:
+        """Numbers of columns and of labels."""
+        settled = (self.n_columns, self.n_labels)
+        return [most + 1 if n is None else n for n, most in zip(settled, largest, strict=True)]
+
+    def _rows_at(self, text: Text) -> int:
+        """Where the rows begin."""
+        if text.lines_before or self.said is None:
+            return text.start
+        return text.content.index(b"\n", text.start) + 1
+
+    def scan(self, text: Text) -> _Part:
+        """Read the rows of a text, or of a piece of it.
 
         Memory is asked for by what the text holds, not by what the header says.
         """
-        text, header, base, column = self.text, self.header, self.base, self.names[1][:-1]
+        base, column, rows_at = self.base, self.names[1][:-1], self._rows_at(text)
         with_labels = len(self.names) > 2
-        n_columns = self._settled(1, n_columns)
-        n_labels = self._settled(2, n_labels) if with_labels else None
-        most_columns = _MOST_COLUMNS if n_columns is None else n_columns
-        most_labels = _MOST_COLUMNS if n_labels is None else n_labels
-        most_rows, most_entries, commas = tally_xc(text.content, header.rows_at)
+        most_columns = _MOST_COLUMNS if self.n_columns is None else self.n_columns
+        most_labels = _MOST_COLUMNS if self.n_labels is None else self.n_labels
+        most_rows, most_entries, commas = tally_xc(text.content, rows_at)
         label_ends = np.zeros(most_rows + 1, dtype=np.int64)
         labels = np.empty(commas + most_rows if with_labels else 0, dtype=np.int32)
         row_ends = np.zeros(most_rows + 1, dtype=np.int64)
         columns = np.empty(most_entries, dtype=np.int32)
         values = np.empty(most_entries, dtype=np.float32)
         found = scan_xc(
-            text.content, header.rows_at, with_labels, base, most_columns, most_labels,
+            text.content, rows_at, with_labels, base, most_columns, most_labels,
             label_ends, labels, row_ends, columns, values,
         )  # fmt: skip
         if found.fault != XCFault.FINE:
-            what = self._fault(found.fault, found.fault_at, most_columns, most_labels)
+            what = self._fault(text, found.fault, found.fault_at, most_columns, most_labels)
             raise text.error(found.fault_at, *what)
-        rows = self._rows(found.rows, found.filled_rows)
         columns.resize(found.entries, refcheck=False)
         values.resize(found.entries, refcheck=False)
         labels.resize(found.labels, refcheck=False)
         for entry, start, end in found.left:
             values[entry] = _float32(text, start, end)
-        entries = SparseRows(row_ends[: rows + 1], columns, values)
+        entries = SparseRows(row_ends[: found.rows + 1], columns, values)
         if found.unsorted and (repeated := entries.sort()):
             row, index = repeated[0], repeated[1] + base
-            at = self._place(row, rb"([0-9]+):", index, 2)
+            at = self._place(text, row, rb"([0-9]+):", index, 2)
             raise text.error(at, f"{column} '{index}' stands twice: leave one out.")
         if column == "label" and len(entries.values) and entries.values.min() < 0:
             entry = int((entries.values < 0).argmax())
             label = int(entries.columns[entry]) + base
             raise text.error(
-                self._place(entries.row_of(entry), rb"([0-9]+):", label, 1),
+                self._place(text, entries.row_of(entry), rb"([0-9]+):", label, 1),
                 f"label {label} has the value {entries.values[entry]}: a relevance is more than "
                 "0, and what is not relevant is left out.",
             )
         ones = np.ones(len(labels), dtype=np.float32)
-        label_sets = SparseRows(label_ends[: rows + 1], labels, ones)
+        label_sets = SparseRows(label_ends[: found.rows + 1], labels, ones)
         if found.unsorted_labels and (repeated := label_sets.sort()):
             row, label = repeated
-            at = self._place(row, rb"([0-9]+)(?=[,\s])", label, 2)
+            at = self._place(text, row, rb"([0-9]+)(?=[,\s])", label, 2)
             raise text.error(at, f"label '{label}' stands twice: leave one out.")
-        return (
-            entries.matrix(found.largest_column + 1 if n_columns is None else n_columns),
-            label_sets.matrix(found.largest_label + 1 if n_labels is None else n_labels),
-        )
+        largest = found.largest_column, found.largest_label
+        return _Part((entries, label_sets), found.rows, found.filled_rows, largest)
 
-    def _settled(self, place: int, asked: int | None) -> int | None:
-        """Settle a number of columns from header and argument; None if neither says it."""
-        if self.header.sizes is None:
-            return asked
-        said, kind = self.header.sizes[place], self.names[place]
-        states = f"the header says {said:,} {kind}"
-        if said > _MOST_COLUMNS:
-            what = f"{states}: more than {_MOST_COLUMNS:,} cannot be read."
-            raise self.text.file_error(1, what)
-        if asked is not None and asked < said:
-            what = f"{states}, but n_{kind} is {asked:,}: pass as many or more."
-            raise self.text.file_error(1, what)
-        return said if asked is None else asked
-
-    def _rows(self, lines: int, filled: int) -> int:
-        """How many rows there are: blank ones at the end only if the header counts them."""
-        if self.header.sizes is None:
-            return filled
-        said = self.header.sizes[0]
-        if filled <= said <= lines:
-            return said
-        there = lines if said > lines else filled
-        raise self.text.file_error(
-            1,
-            f"the header says {said:,} rows, but there are {there:,}: mend the header, or fetch "
-            "the file again if it is cut short.",
-        )
-
-    def _place(self, row: int, pattern: bytes, index: int, nth: int) -> int:
+    def _place(self, text: Text, row: int, pattern: bytes, index: int, nth: int) -> int:
         """Find where a row names a column for the nth time."""
-        content = self.text.content
-        newlines = np.flatnonzero(np.frombuffer(content, dtype=np.uint8) == ord("\n"))
-        line = row + self.header.first_line - 1  # counted from 0
-        start = int(newlines[line - 1]) + 1 if line else self.header.rows_at
+        content, rows_at = text.content, self._rows_at(text)
+        lines = np.frombuffer(content, dtype=np.uint8)[rows_at:] == ord("\n")
+        ends = np.append(rows_at, np.flatnonzero(lines) + rows_at + 1)
+        start = int(ends[row])
         places = [
             start + match.start()
-            for match in re.finditer(pattern, content[start : int(newlines[line]) + 1])
+            for match in re.finditer(pattern, content[start : int(ends[row + 1])])
             if int(match[1]) == index
         ]
         return places[nth - 1] if len(places) >= nth else start
 
     def _fault(
-        self, fault: XCFault, at: int, most_columns: int, most_labels: int
+        self, text: Text, fault: XCFault, at: int, most_columns: int, most_labels: int
     ) -> tuple[object, ...]:
         """Word what the compiled pass stumbled over at a place in the text."""
-        content, column = self.text.content, self.names[1][:-1]
-        token = Token(self.text, at)
+        content, column = text.content, self.names[1][:-1]
+        token = Token(text, at)
         label = token.raw.partition(b",")[0]
         starts_line = content[at - 1 : at] in (b"", b"\n")
         if fault == XCFault.BAD_LABEL and starts_line and b":" in label:
@@ -397,7 +518,8 @@ class _TextFile:
         else:
             what = (f"{token.bad_index(column)}.",)
         first_line = content[: content.index(b"\n")]
-        if self.header.sizes is None and at < len(first_line) and b":" not in first_line:
+        begins = self.said is None and not text.lines_before
+        if begins and at < len(first_line) and b":" not in first_line:
             what = *what, f" If this is the header, it should be {_expected(self.names)}."
         return what
 

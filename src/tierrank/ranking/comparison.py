@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tierrank._types import AnyArray
+from tierrank.data.mapped import rows_of
 from tierrank.data.ranking_data import RankingData
 from tierrank.metrics import Metric, bootstrap_interval, evaluate, from_name, paired_test
 from tierrank.tiers.labels import group_rows
@@ -70,7 +71,8 @@ def select(data: RankingData, rows: AnyArray) -> RankingData:
     comments = data.comments
     if comments is not None:
         comments = tuple(comments[row] for row in np.flatnonzero(rows))
-    return RankingData(data.X[rows], data.y[rows], data.qid[rows], comments, data.feature_names)
+    X = rows_of(data.X, rows)
+    return RankingData(X, data.y[rows], data.qid[rows], comments, data.feature_names)
 
 
 def _numbered(data: RankingData) -> tuple[AnyArray, int]:

@@ -10,6 +10,7 @@ import torch
 from scipy import sparse
 
 from tierrank._types import AnyArray
+from tierrank.data.mapped import as_kind
 from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
 from tierrank.training.covariance import covariance as training_covariance
@@ -51,7 +52,7 @@ class LinearLoss:
     def __init__(
         self, X: Any, tiers: Tiers, objective: Objective, weights: AnyArray | None, l2: float
     ) -> None:
-        self.X = X.astype(np.float64, copy=False)
+        self.X = as_kind(X, np.float64)
         self.tiers = tiers
         self.objective = objective.double()
         self.l2 = l2
@@ -75,8 +76,11 @@ class LinearLoss:
 
     def sizes(self) -> AnyArray:
         """[features + own parameters] root mean squares of the features; 1 for the others."""
-        squares = self.X.power(2) if sparse.issparse(self.X) else np.square(self.X)
-        size = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
+        if sparse.issparse(self.X):
+            squares = np.bincount(self.X.indices, np.square(self.X.data), self.features)
+        else:
+            squares = np.einsum("ij,ij->j", self.X, self.X)
+        size = np.sqrt(squares / self.X.shape[0])
         return np.append(np.where(size > 0, size, 1.0), np.ones(len(self._own)))
 
     def value_and_gradient(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tierrank._types import AnyArray
+from tierrank.data.mapped import as_kind, blocks
 from tierrank.tiers import Tiers
 from tierrank.tiers.layout import Layout
 
@@ -147,14 +150,19 @@ def as_float32(X: Any) -> Any:
     """[rows, features] in float32: a tensor, or CSR if X is sparse."""
     if X.dtype != np.float32:
         with np.errstate(over="ignore"):
-            X = X.astype(np.float32)
+            X = as_kind(X, np.float32)
         values = X.data if hasattr(X, "indptr") else X
-        if not np.isfinite(values).all():
+        columns = math.prod(values.shape[1:])
+        if not all(np.isfinite(values[some]).all() for some in blocks(len(values), columns)):
             raise ValueError(
                 "X has numbers above 3.4e38, too large for the network's float32: scale the "
                 'features, for instance with features="standardize"'
             )
-    return X if hasattr(X, "indptr") else torch.from_numpy(np.ascontiguousarray(X))
+    if hasattr(X, "indptr"):
+        return X
+    with warnings.catch_warnings():  # a mapped array may be for reading only, and is only read
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(np.ascontiguousarray(X))
 
 
 def dense_rows(X: Any, rows: Tensor | slice) -> Tensor:

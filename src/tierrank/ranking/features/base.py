@@ -89,25 +89,38 @@ def _of_dense(X: AnyArray) -> ColumnStatistics:
 
 def _of_sparse(X: Any) -> ColumnStatistics:
     rows, n_columns = X.shape
-    column, value = X.indices, np.asarray(X.data, dtype=np.float64)
-    present = ~np.isnan(value)
-    column, value = column[present], value[present]
-    stored = np.bincount(X.indices, minlength=n_columns)
-    kept = np.bincount(column, minlength=n_columns)
-    zeros = (rows - stored).astype(np.float64)
-    low = np.where(zeros > 0, 0.0, np.inf)
-    high = -low
-    np.minimum.at(low, column, value)
-    np.maximum.at(high, column, value)
+    low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+    stored, kept = np.zeros(n_columns), np.zeros(n_columns)
+    for column, value in _entries(X):
+        np.minimum.at(low, column, value)
+        np.maximum.at(high, column, value)
+        kept += np.bincount(column, minlength=n_columns)
+    for some in row_blocks(X.nnz, 1):
+        stored += np.bincount(X.indices[some], minlength=n_columns)
+    zeros = rows - stored
+    low, high = (np.where(zeros > 0, beyond(bound, 0.0), bound)
+                 for beyond, bound in ((np.minimum, low), (np.maximum, high)))  # fmt: skip
     low, high = (np.where(np.isfinite(bound), bound, 0.0) for bound in (low, high))
     count = np.maximum(kept + zeros, 1)
     unit = unit_power(np.maximum(np.abs(low), np.abs(high)))
-    value = value * unit[column]
-    mean = np.bincount(column, value, minlength=n_columns) / count
-    away = value - mean[column]
-    first = np.bincount(column, away, minlength=n_columns) - zeros * mean
-    second = np.bincount(column, away * away, minlength=n_columns) + zeros * mean**2
+    total = np.zeros(n_columns)
+    for column, value in _entries(X):
+        total += np.bincount(column, value * unit[column], minlength=n_columns)
+    mean = total / count
+    first, second = -zeros * mean, zeros * mean**2
+    for column, value in _entries(X):
+        away = value * unit[column] - mean[column]
+        first += np.bincount(column, away, minlength=n_columns)
+        second += np.bincount(column, away * away, minlength=n_columns)
     return _finished(low, high, count, unit, mean, first, second)
+
+
+def _entries(X: Any) -> Iterator[tuple[AnyArray, FloatArray]]:
+    """Columns and values of what a CSR matrix stores, without NaN, some at a time."""
+    for some in row_blocks(X.nnz, 1):
+        value = np.asarray(X.data[some], dtype=np.float64)
+        present = ~np.isnan(value)
+        yield X.indices[some][present], value[present]
 
 
 def _finished(
@@ -296,10 +309,15 @@ def check_finite(X: Any, *, allow_nan: bool) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # one number tells, nearly always
             return
-    wrong = np.isinf(values) if allow_nan else ~np.isfinite(values)
-    if not wrong.any():
+    columns = 1 if values.ndim == 1 else values.shape[1]
+    found, at = 0, -1
+    for rows in row_blocks(len(values), columns):
+        wrong = np.isinf(values[rows]) if allow_nan else ~np.isfinite(values[rows])
+        if not found and wrong.any():
+            at = rows.start * columns + int(np.argmax(wrong))
+        found += int(wrong.sum())
+    if not found:
         return
-    at = int(np.argmax(wrong))
     if sparse.issparse(X):
         row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
     else:
@@ -312,6 +330,6 @@ def check_finite(X: Any, *, allow_nan: bool) -> None:
             "the command line, --features impute --features standardize (or --missing 0)"
         )
     raise ValueError(
-        f"X[{row}, {column}] is {'NaN' if nan else 'infinite'} ({int(wrong.sum())} such values in "
+        f"X[{row}, {column}] is {'NaN' if nan else 'infinite'} ({found} such values in "
         f"all): {cure}."
     )

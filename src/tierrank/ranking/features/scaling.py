@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from tierrank._types import AnyArray, FloatArray, IntArray
+from tierrank.data.mapped import empty_like, like
 from tierrank.ranking.features.base import (
     FeatureTransformer,
     column_statistics,
@@ -79,7 +80,10 @@ class Impute(FeatureTransformer):
         self.indicated_ = np.empty(0, dtype=np.int64)
         if self.indicator:
             self._refuse_sparse(matrix)
-            self.indicated_ = np.flatnonzero(np.isnan(matrix).any(axis=0)).astype(np.int64)
+            missing = np.zeros(matrix.shape[1], dtype=bool)
+            for rows in row_blocks(*matrix.shape):
+                missing |= np.isnan(matrix[rows]).any(axis=0)
+            self.indicated_ = np.flatnonzero(missing).astype(np.int64)
         return self
 
     def transform(self, X: Any, *, qid: Any = None) -> Any:
@@ -94,15 +98,17 @@ class Impute(FeatureTransformer):
         if sparse.issparse(matrix):
             if len(self.indicated_):
                 self._refuse_sparse(matrix)
-            out = matrix.copy()
-            out.data = np.where(np.isnan(out.data), self.values_[out.indices], out.data)
-            out.data = out.data.astype(matrix.dtype)
-            return out
-        missing = np.isnan(matrix)
-        out = np.where(missing, self.values_.astype(matrix.dtype), matrix)
-        if not len(self.indicated_):
-            return out
-        return np.hstack([out, missing[:, self.indicated_].astype(matrix.dtype)])
+            data = empty_like(matrix.data)
+            for some in row_blocks(len(data), 1):
+                values, columns = matrix.data[some], matrix.indices[some]
+                data[some] = np.where(np.isnan(values), self.values_[columns], values)
+            return like(matrix, data)
+        out = empty_like(matrix, (len(matrix), self.n_features_out_))
+        for rows in row_blocks(*out.shape):
+            missing = np.isnan(matrix[rows])
+            out[rows, : self.n_features_in_] = np.where(missing, self.values_, matrix[rows])
+            out[rows, self.n_features_in_ :] = missing[:, self.indicated_]
+        return out
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
         """Names of the features, and of the indicators: "missing NAME"."""
@@ -211,12 +217,14 @@ class Standardize(FeatureTransformer):
                     "this Standardize learned to centre, and sparse data cannot be centred without "
                     "filling its zeros: pass X.toarray(), or fit with mean=False."
                 )
-            out = matrix.copy()
-            with np.errstate(over="ignore"):
-                out.data = (out.data / self.scale_[out.indices]).astype(matrix.dtype)
-            _check_no_overflow(out.data, out.indices)
-            return out
-        out = np.empty_like(matrix, order="C")
+            data = empty_like(matrix.data)
+            for some in row_blocks(len(data), 1):
+                columns = matrix.indices[some]
+                with np.errstate(over="ignore"):
+                    data[some] = matrix.data[some] / self.scale_[columns]
+                _check_no_overflow(data[some], columns)
+            return like(matrix, data)
+        out = empty_like(matrix)
         # Halves, where the difference of two numbers might be larger than any number.
         half = np.where(np.abs(self.mean_) > 1e290, 0.5, 1.0)
         mean, scale = self.mean_ * half, self.scale_ * half
@@ -315,7 +323,7 @@ class QueryScale(FeatureTransformer):
         matrix = self._read(X, reset=False)
         queries = _group(qid, len(matrix))
         scale = {"minmax": _minmax, "standard": _standard, "rank": _rank}[self.method]
-        out: AnyArray = np.empty_like(matrix, order="C")
+        out = empty_like(matrix)
         for columns in row_blocks(matrix.shape[1], len(matrix)):  # queries are whole in a column
             block = np.asarray(matrix[:, columns], dtype=np.float64)
             if queries.order is None:

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import AnyArray, FloatArray, IntArray
+from tierrank.data.mapped import empty_like, folder_of
 from tierrank.ranking.features.base import (
     FeatureTransformer,
     column_statistics,
@@ -233,7 +234,7 @@ class SecondOrder(FeatureTransformer):
         matrix = self._read(X, reset=False)
         if sparse.issparse(matrix):
             return self._of_sparse(matrix)
-        out = np.empty((len(matrix), self.n_features_out_), dtype=matrix.dtype)
+        out = empty_like(matrix, (len(matrix), self.n_features_out_))
         products_from = matrix.shape[1] if self.include_first else 0
         if self.include_first:
             out[:, :products_from] = matrix
@@ -246,6 +247,11 @@ class SecondOrder(FeatureTransformer):
         return out
 
     def _of_sparse(self, X: Any) -> Any:
+        if folder_of(X) is not None:
+            raise ValueError(
+                "products of sparse rows would be held in memory, and these rows are on the disk "
+                "because they are too many: leave out second-order, or read them without a cache."
+            )
         parts = []
         first, second = self.pairs_.T
         for rows in row_blocks(X.shape[0], self.n_features_out_):

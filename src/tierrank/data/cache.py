@@ -1,0 +1,368 @@
+"""A file that is larger than the memory: read in pieces, once, into arrays that are mapped.
+
+Beside `train.txt` is then the folder `train.txt.cache`: the arrays as plain .npy files, and
+`cache.json`, which says what they were made of. It is written last, by a rename: without it the
+folder holds a conversion under way, and `progress.json` tells how to go on with it. A source of
+another size, time or beginning is converted anew; an array that does not have the bytes that were
+written is refused. Several processes may ask for the same file: one converts, the others wait.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import sys
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+
+from tierrank import storage
+from tierrank._types import AnyArray
+from tierrank.data.files import DataFileError, Text, pieces
+from tierrank.data.mapped import map_file
+from tierrank.errors import Argument, InPython
+from tierrank.storage import Arrays
+
+Where = bool | str | PathLike[str]
+"""Whether to have a cache, beside the file; or the folder that it is to be kept in."""
+
+FORMAT_VERSION = 1
+PIECE = 1 << 25  # bytes of text that are read at once; with their arrays some 100 MB
+HEAD = 1 << 16  # bytes that a source begins with, whose digest is kept
+HEADER = 128  # bytes of a .npy file before its numbers
+MANIFEST, PROGRESS = "cache.json", "progress.json"
+_KEYS = {"format", "format_version", "byte_order", "made_of", "arrays", "content", "checksum"}
+_AGAIN = "Remove the folder, and the file is converted anew."
+_CHECKED = 1 << 23  # bytes that are looked at at once
+
+Watch = Callable[[Path, float], None]
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Have `watch(path, share that is done)` called while files are converted."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
+class Cache:
+    """The arrays of a source, on the disk.
+
+    Parameters
+    ----------
+    sources
+        the file, and others that it is read with
+    kind, options
+        what is read from it, and how: JSON-able
+    where
+        True for beside the file, or the folder that it is to be kept in
+    kinds
+        the types of the arrays that there may be, as {"y": "f8"}
+    error_class
+        of what is wrong
+
+    Attributes
+    ----------
+    folder
+        where the arrays are
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Path],
+        kind: str,
+        options: Mapping[str, Any],
+        where: Where,
+        kinds: Mapping[str, str],
+        error_class: type[DataFileError],
+    ) -> None:
+        self.path, self.kinds, self.error_class = sources[0], kinds, error_class
+        name = f"{self.path.name}.cache"
+        self.folder = self.path.with_name(name) if where is True else Path(str(where)) / name
+        self.made_of: dict[str, Any] = {
+            "kind": kind,
+            "options": dict(options),
+            "sources": [_identity(source) for source in sources],
+        }
+
+    def error(self, *what: object) -> DataFileError:
+        """What is wrong with the folder."""
+        return self.error_class(self.folder, None, *what)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Have the folder for oneself; one that is finished may be where nothing can be written."""
+        with ExitStack() as held:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                flags = os.O_CREAT | os.O_RDWR
+                held.enter_context(storage.locked(self.folder / ".lock", flags))
+            except OSError as error:
+                if not (self.folder / MANIFEST).is_file():
+                    raise self.error(
+                        f"nothing can be written there ({error.strerror}): keep the cache in "
+                        "another folder, by ", Argument("cache"), InPython("=folder"), ".",
+                    ) from None  # fmt: skip
+            yield
+
+    def read(self) -> tuple[dict[str, Any], Arrays] | None:
+        """What the conversion said, and the arrays; None if there are none, or of other data."""
+        try:
+            raw = (self.folder / MANIFEST).read_bytes()
+        except FileNotFoundError:
+            return None
+        manifest = _unsealed(raw)
+        if manifest is None or manifest.keys() != _KEYS:
+            raise self.error(f"{MANIFEST} does not have the content that was written. {_AGAIN}")
+        version, order = manifest["format_version"], manifest["byte_order"]
+        if version != FORMAT_VERSION or order != sys.byteorder:
+            what = f"is of format {version!r} and {order!r} byte order, not {FORMAT_VERSION} and "
+            raise self.error(f"{what}{sys.byteorder!r}. {_AGAIN}")
+        if manifest["made_of"] != self.made_of:
+            self.say_again("it was made of another file, or with other options")
+            return None
+        arrays = {name: self._array(name, of) for name, of in manifest["arrays"].items()}
+        return manifest["content"], arrays
+
+    def say_again(self, why: str) -> None:
+        """Say that the file is converted once more."""
+        warnings.warn(f"{self.folder}: {why}, so the file is converted anew.", stacklevel=2)
+
+    def _array(self, name: str, of: Any) -> AnyArray:
+        """Map an array, once it is what the manifest says."""
+        path = self.folder / f"{name}.npy"
+        try:
+            kind, shape = np.dtype(self.kinds[name]), tuple(map(int, of["shape"]))
+            size = _size(of) if of["dtype"] == kind.str and min(shape) >= 0 else -1
+        except (KeyError, TypeError, ValueError):
+            size = -1
+        if size < 0:
+            raise self.error(f"{MANIFEST} speaks of an array that is unknown, {name!r}. {_AGAIN}")
+        digest = None
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == size and file.read(HEADER) == _header(of):
+                digest = _crc32(file)
+        if digest != of["crc32"]:
+            raise self.error(f"{path.name} does not have the bytes that were written. {_AGAIN}")
+        return map_file(path, kind, shape, HEADER)
+
+
+class Builder:
+    """A conversion under way: arrays that grow, and a state to go on from. Its cache is locked.
+
+    Attributes
+    ----------
+    state
+        what was kept with the arrays; empty at the beginning
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        self.cache, self.folder = cache, cache.folder
+        self._arrays: dict[str, dict[str, Any]] = {}
+        self._files: dict[str, IO[bytes]] = {}
+        self.state: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        with self._naming_folder():
+            if not self._goes_on():
+                self.clear()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for file in self._files.values():
+            with suppress(OSError):  # what was not kept does not count
+                file.close()
+        if kind is not None and issubclass(kind, DataFileError):  # it has to be mended first
+            with suppress(OSError):
+                self.clear()
+                (self.folder / ".lock").unlink(missing_ok=True)
+                self.folder.rmdir()
+
+    def _goes_on(self) -> bool:
+        """Take up what was kept, if it is of the same source and all there."""
+        try:
+            kept = _unsealed((self.folder / PROGRESS).read_bytes())
+        except FileNotFoundError:
+            return False
+        if kept is None or any(kept[key] != now for key, now in self._about().items()):
+            return False
+        files = {self.folder / f"{name}.npy": _size(of) for name, of in kept["arrays"].items()}
+        if not all(file.is_file() and file.stat().st_size >= size for file, size in files.items()):
+            return False
+        (self.folder / MANIFEST).unlink(missing_ok=True)
+        for file, size in files.items():
+            os.truncate(file, size)
+        self._arrays, self.state = kept["arrays"], kept["content"]
+        return True
+
+    def clear(self) -> None:
+        """Begin anew. Files are removed and not overwritten: somebody may have mapped them."""
+        for open_file in self._files.values():
+            open_file.close()
+        self._arrays, self._files, self.state = {}, {}, {}
+        for name in (MANIFEST, PROGRESS):
+            (self.folder / name).unlink(missing_ok=True)
+        for old in self.folder.glob("*.npy"):
+            old.unlink()
+        storage.sweep(self.folder, "cache", "progress")
+
+    def texts(self) -> Iterator[Text]:
+        """The text that is still to be read, in pieces; what was made of each is kept."""
+        if self.state.get("read"):
+            return
+        path, begun = self.cache.path, (self.state.get("end", 0), self.state.get("lines", 0))
+        for text, end, share in pieces(path, self.cache.error_class, PIECE, *begun):
+            yield text
+            self.state["end"] = end
+            self.state["lines"] = text.lines_before + text.content.count(b"\n")
+            self.keep(share)
+        self.state["read"] = True
+        self.keep(1.0)
+
+    def append(self, name: str, rows: AnyArray) -> None:
+        """Put rows below those that an array has."""
+        rows = np.ascontiguousarray(rows, dtype=self.cache.kinds[name])
+        of = self._arrays.setdefault(
+            name, {"dtype": rows.dtype.str, "shape": [0, *rows.shape[1:]], "crc32": 0}
+        )
+        data = rows.reshape(-1).view(np.uint8).data
+        with self._naming_folder():
+            if name not in self._files:
+                new = not of["shape"][0]
+                file = self._files[name] = (self.folder / f"{name}.npy").open("wb" if new else "ab")
+                file.write(bytes(HEADER * new))
+            self._files[name].write(data)
+        of["shape"][0] += len(rows)
+        of["crc32"] = zlib.crc32(data, of["crc32"])
+
+    def keep(self, share: float) -> None:
+        """Keep the state, with the arrays as they are; `share` of the work is done."""
+        with self._naming_folder():
+            for file in self._files.values():
+                _sync(file)
+            self._write(PROGRESS, self.state)
+        if (watch := _watch.get()) is not None:
+            watch(self.cache.path, share)
+
+    def array(self, name: str) -> AnyArray:
+        """An array as it was kept last."""
+        of = self._arrays.get(name)
+        if of is None:
+            return np.empty(0, self.cache.kinds[name])
+        return map_file(self.folder / f"{name}.npy", of["dtype"], tuple(of["shape"]), HEADER)
+
+    def length(self, name: str) -> int:
+        """How many rows an array has by now."""
+        return int(self._arrays[name]["shape"][0]) if name in self._arrays else 0
+
+    def drop(self, *names: str) -> None:
+        """Begin these arrays anew."""
+        for name in names:
+            self._arrays.pop(name, None)
+
+    def finish(self, content: Mapping[str, Any], shapes: Mapping[str, Sequence[int]]) -> None:
+        """Say that all is there: these arrays, with the shapes that they get.
+
+        Some may be shorter than what was put into them.
+        """
+        arrays = self._arrays
+        self._arrays = {}
+        with self._naming_folder():
+            for file in self._files.values():
+                file.flush()
+            for name, shape in shapes.items():
+                empty = {"dtype": np.dtype(self.cache.kinds[name]).str, "crc32": 0}
+                of = {**arrays.get(name, empty), "shape": [int(size) for size in shape]}
+                with (self.folder / f"{name}.npy").open("r+b" if name in arrays else "wb") as file:
+                    file.write(_header(of))
+                    if name in arrays and _size(of) < _size(arrays[name]):
+                        file.truncate(_size(of))
+                        of["crc32"] = _crc32(file)
+                    _sync(file)
+                self._arrays[name] = of
+            self._write(MANIFEST, content)
+            (self.folder / PROGRESS).unlink()
+            for name in arrays.keys() - shapes.keys():
+                (self.folder / f"{name}.npy").unlink()
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "format": "tierrank cache",
+            "format_version": FORMAT_VERSION,
+            "byte_order": sys.byteorder,
+            "made_of": self.cache.made_of,
+        }
+
+    def _write(self, name: str, content: Mapping[str, Any]) -> None:
+        manifest = {**self._about(), "arrays": self._arrays, "content": dict(content)}
+        manifest["checksum"] = storage.checksum(manifest)
+        storage.replace_file(self.folder / name, storage.canonical(manifest))
+
+    @contextmanager
+    def _naming_folder(self) -> Iterator[None]:
+        """Let what the disk refuses name the folder."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.folder)) from error
+
+
+def _identity(source: Path) -> dict[str, Any]:
+    """By what a source is known: size, time, and how it begins."""
+    with source.open("rb") as file:
+        about, head = os.fstat(file.fileno()), file.read(HEAD)
+    return {
+        "name": source.name,
+        "size": about.st_size,
+        "modified": about.st_mtime_ns,
+        "head": hashlib.sha256(head).hexdigest(),
+    }
+
+
+def _unsealed(raw: bytes) -> dict[str, Any] | None:
+    """What was written as a manifest; None if it is not that, byte for byte."""
+    try:
+        found = json.loads(raw)
+        whole = found["checksum"] == storage.checksum(found) and storage.canonical(found) == raw
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return None
+    return dict(found) if whole and found["format"] == "tierrank cache" else None
+
+
+def _size(of: Mapping[str, Any]) -> int:
+    """Bytes of the file of an array."""
+    return HEADER + math.prod(of["shape"]) * int(np.dtype(of["dtype"]).itemsize)
+
+
+def _header(of: Mapping[str, Any]) -> bytes:
+    """The beginning of a .npy file, version 1.0."""
+    words = {"descr": of["dtype"], "fortran_order": False, "shape": tuple(of["shape"])}
+    text = repr(words).encode()
+    magic = np.lib.format.magic(1, 0) + (HEADER - 10).to_bytes(2, "little")
+    return magic + text.ljust(HEADER - 11) + b"\n"
+
+
+def _crc32(file: IO[bytes]) -> int:
+    """The checksum of what is left of a file."""
+    digest: int = 0
+    while block := file.read(_CHECKED):
+        digest = zlib.crc32(block, digest)
+    return digest
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
