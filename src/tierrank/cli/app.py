@@ -73,7 +73,7 @@ def _as_flags(params: list[Any]) -> list[Any]:
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
-            if param.default is None:  # that of --help: typer would load pydantic to convert it
+            if param.name == "help":  # typer would load pydantic to convert None
                 param.default = False
     return params
 

@@ -70,6 +70,7 @@ def read_file(
         _refuse_columns(path, how)
         if how.zero_based:
             options["one_based"] = False
+    options["cache"] = how.cache_for(path)
     return _not_empty(read(path, missing="keep" if fill is None else fill, **options), path)
 
 
@@ -89,6 +90,7 @@ def read_train_and_valid(train: Path, valid: Path | None, how: Reading) -> Parts
         [train, valid],
         one_based=False if how.zero_based else "auto",
         missing=np.nan if fill is None else fill,
+        cache=how.cache_for(train, valid),
     )
     return Parts(_not_empty(both[0], train), _not_empty(both[1], valid))
 
@@ -112,6 +114,7 @@ def folds_of(folder: Path, how: Reading, features: tuple[str, ...] | None = None
         folder, label=how.label, query=how.query, features=features,
         drop=_dropped(how, features),
         missing="keep" if fill is None else fill, separator=how.separator,
+        cache=how.cache_for(*(file for file in folder.rglob("*.*") if file.suffix != ".npy")),
     )  # fmt: skip
 
 

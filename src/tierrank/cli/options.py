@@ -9,12 +9,13 @@ import errno
 import functools
 import inspect
 import json
+import math
 import os
 import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
 
 
 STDIN = Path("-")
+_MEMORY = Path("/proc/meminfo")
 _PYTHON_WORDS = {"None": None, "True": True, "False": False}
 
 # Arguments of the library that have an option of another name, and those that name columns.
-_OPTIONS = {"objective": "--model", "tie_words": "--tie-word"}
+_OPTIONS = {"objective": "--model", "tie_words": "--tie-word", "cache": "--cache-folder"}
 COLUMNS = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
 # What a terminal would obey, but for the line break.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -294,9 +296,70 @@ class Reading:
         """The column of a table that says how much a row's list counts, which is no feature."""
         return None
 
+    def cache_for(self, *files: Path) -> bool | Path:
+        """Whether, or in which folder, arrays of files that are read together are kept."""
+        return False
+
     def columns(self) -> dict[str, object]:
         """What is said of columns that only a table has, by option."""
         return {"--drop": self.drop, "--separator": self.separator, "--weight-column": self.weight}
+
+
+@dataclass(frozen=True)
+class Caching:
+    """Whether files are read into arrays on the disk."""
+
+    # fmt: off
+    cache: Annotated[bool | None, option(
+        "Read text in pieces, once, into arrays in a folder beside it (FILE.cache), and learn from "
+        "there.", "--cache/--no-cache", panel=DATA,
+        default="where it would not fit into memory")] = None
+    cache_folder: Annotated[Path | None, option(
+        "Folder for these arrays, if they are not to be beside the files.", panel=DATA)] = None
+    # fmt: on
+
+    def cache_for(self, *files: Path) -> bool | Path:
+        """Whether, or in which folder, arrays of files that are read together are kept.
+
+        Read into memory, text of LETOR takes 3 times its size (its bytes, 12 for each value and 8
+        for each cell) and, where it is compressed, some 15.
+        """
+        from tierrank.data.files import SUFFIXES, is_table
+
+        if self.cache is False and self.cache_folder is not None:
+            raise typer.BadParameter("--cache-folder is for --cache: leave one of them out")
+        asked = self.cache or self.cache_folder is not None
+        if asked and (table := next(filter(is_table, files), None)):
+            raise ValueError(f"{table}: tables are read into memory: --cache is for text of LETOR.")
+        if not asked:
+            texts = [file for file in files if file.is_file() and not is_table(file)]
+            needed = sum(
+                file.stat().st_size * (15 if file.suffix in SUFFIXES else 3) for file in texts
+            )
+            if self.cache is False or needed < (available() or math.inf):
+                return False
+            note(
+                f"{' and '.join(file.name for file in texts)} may not fit into memory, so arrays "
+                "are kept on the disk; --no-cache reads all of it into memory."
+            )
+        return self.cache_folder or True
+
+
+def available() -> int | None:
+    """Bytes that can still be had; None where neither the system nor a limit says."""
+    found: list[int] = []
+    with suppress(OSError, ValueError, IndexError):
+        lines = _MEMORY.read_text().splitlines()
+        said = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+        found += [int(kilobytes) * 1024 for kilobytes in said]
+    with suppress(ImportError):  # on Windows
+        import resource
+
+        limits = (
+            resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+        )
+        found += [limit for limit in limits if limit != resource.RLIM_INFINITY]
+    return min(found, default=None)
 
 
 @dataclass(frozen=True)

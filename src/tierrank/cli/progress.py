@@ -10,7 +10,8 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +26,7 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from tierrank.cli.options import stderr
+from tierrank.cli.options import process_number, stderr
 from tierrank.training import Progress
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -296,6 +297,37 @@ class RowsDisplay:
         if (held := in_use()) is not None:
             parts.append(f"memory {size(held)}")
         return parts
+
+
+class ConversionDisplay(RowsDisplay):
+    """Shows how much of a file has been read into arrays on the disk."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"converting {path.name}", path.stat().st_size)
+
+    def _values(self, done: int) -> list[str]:
+        parts = [f"{size(done)} of {size(self.rows)}"]
+        if (rate := self._speed.a_second) is not None:
+            parts += [f"{size(rate)}/s", f"left: {about((self.rows - done) / rate)}"]
+        return parts
+
+
+@contextmanager
+def converting() -> Iterator[None]:
+    """Show the conversions of files, one after the other; of several processes, the first does."""
+    from tierrank.data.cache import watching
+
+    with ExitStack() as shown:
+        display: dict[Path, ConversionDisplay] = {}
+
+        def watch(path: Path, share: float) -> None:
+            if path not in display:
+                shown.close()
+                display[path] = shown.enter_context(ConversionDisplay(path))
+            display[path].show(round(share * display[path].rows))
+
+        with watching(watch) if process_number() == 0 else nullcontext():
+            yield
 
 
 class _Lines(Bars):

@@ -29,7 +29,7 @@ HELD_OUT = 0.2  # of the queries, for rankers that need to know when to stop
 
 
 @dataclass(frozen=True)
-class TrainingData(options.Reading):
+class TrainingData(options.Caching, options.Reading):
     """Which rows are learned from and stopped by, and how they are read."""
 
     # fmt: off
@@ -143,6 +143,13 @@ def train(
 
 
 def _read(data: Path, kind: str, how: TrainingData, seed: int) -> Parts:
+    from tierrank.cli.progress import converting
+
+    with converting():
+        return _read_parts(data, kind, how, seed)
+
+
+def _read_parts(data: Path, kind: str, how: TrainingData, seed: int) -> Parts:
     from tierrank.cli.inputs import Parts, read_fold, read_train_and_valid
     from tierrank.ranking.comparison import hold_out
 
@@ -247,6 +254,7 @@ def _check_for_cluster(kind: str, how: TrainingData) -> None:
         raise ValueError("--dask and --workers are for --model boosted: networks run by torchrun.")
     given = {"--valid-fraction": how.valid_fraction, "--fold": how.fold,
              "--separator": how.separator, "--zero-based": how.zero_based or None,
+             "--cache": how.cache or None, "--cache-folder": how.cache_folder,
              "--missing": how.fill()}  # fmt: skip
     for name, value in given.items():
         if value is not None:

@@ -344,7 +344,8 @@ def _unsealed(raw: bytes) -> dict[str, Any] | None:
 
 def _size(of: Mapping[str, Any]) -> int:
     """Bytes of the file of an array."""
-    return HEADER + math.prod(of["shape"]) * int(np.dtype(of["dtype"]).itemsize)
+    size: int = math.prod(of["shape"]) * np.dtype(of["dtype"]).itemsize
+    return HEADER + size
 
 
 def _header(of: Mapping[str, Any]) -> bytes:
@@ -357,7 +358,7 @@ def _header(of: Mapping[str, Any]) -> bytes:
 
 def _crc32(file: IO[bytes]) -> int:
     """The checksum of what is left of a file."""
-    digest: int = 0
+    digest = 0
     while block := file.read(_CHECKED):
         digest = zlib.crc32(block, digest)
     return digest

@@ -17,8 +17,10 @@ from typing import Any, Literal
 import numpy as np
 
 from tierrank._types import AnyArray
+from tierrank.data.cache import Where
 from tierrank.data.files import SUFFIXES, DataFileError, expands, is_table
 from tierrank.data.letor import OneBased, read_letor_files
+from tierrank.data.mapped import empty_like
 from tierrank.data.ranking_data import Missing, RankingData, fill_value
 from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat
@@ -43,6 +45,7 @@ def read(
     separator: str | None = None,
     n_features: int | None = None,
     one_based: OneBased = "auto",
+    cache: Where = False,
     max_expansion: float | None = None,
 ) -> RankingData:
     """Read a file of ranking data, in whatever format its name says.
@@ -68,6 +71,9 @@ def read(
         no row names are 0
     one_based
         whether the indices of a LETOR file start at 1
+    cache
+        True for a LETOR file that is larger than the memory, or the folder to keep its arrays in:
+        see `read_letor`. A table is read into memory.
     max_expansion
         how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
@@ -98,6 +104,7 @@ def read(
     return read_files(
         [path], format=format, label=label, query=query, features=features, drop=drop,
         missing=missing, separator=separator, n_features=n_features, one_based=one_based,
+        cache=cache,
     )[0]  # fmt: skip
 
 
@@ -114,6 +121,7 @@ def read_files(
     separator: str | None = None,
     n_features: int | None = None,
     one_based: OneBased = "auto",
+    cache: Where = False,
     max_expansion: float | None = None,
 ) -> list[RankingData]:
     """Read files of one kind that belong together, so that their columns agree; see `read`."""
@@ -124,8 +132,9 @@ def read_files(
             named = Argument("features"), ", ", Argument("drop"), " and ", Argument("separator")
             raise DataFileError(paths[0], None, what, *named, ".")
         return read_letor_files(
-            paths, n_features=n_features, one_based=one_based, missing=fill_value(missing)
-        )
+            paths, n_features=n_features, one_based=one_based, missing=fill_value(missing),
+            cache=cache,
+        )  # fmt: skip
     if len(tables) < len(paths):
         other = next(path for path in paths if path not in tables)
         what = f"is no table, but {tables[0].name} is: give files of one kind."
@@ -227,6 +236,7 @@ def read_folds(
     drop: Sequence[str] = (),
     missing: Missing = "keep",
     separator: str | None = None,
+    cache: Where = False,
     max_expansion: float | None = None,
 ) -> list[Fold]:
     """Find the folds in a folder.
@@ -251,7 +261,7 @@ def read_folds(
     ----------
     folder
         where to look
-    label, query, features, drop, missing, separator, max_expansion
+    label, query, features, drop, missing, separator, cache, max_expansion
         as in `read`
 
     Returns
@@ -274,8 +284,7 @@ def read_folds(
         raise DataFileError(folder, None, "is not a folder: give the one that holds the folds.")
     read = partial(
         read_files, label=label, query=query, features=features, drop=drop, missing=missing,
-        separator=separator,
-        max_expansion=max_expansion,
+        separator=separator, cache=cache, max_expansion=max_expansion,
     )  # fmt: skip
     inner = _fold_folders(folder)
     if inner:
@@ -329,7 +338,9 @@ class _Parts:
 def _joined(parts: Sequence[RankingData]) -> RankingData:
     matrices = [part.X for part in parts]
     if all(isinstance(X, np.ndarray) for X in matrices):
-        X: Any = np.concatenate(matrices)
+        rows = sum(map(len, matrices))
+        X: Any = empty_like(matrices[0], (rows, matrices[0].shape[1]))
+        np.concatenate(matrices, out=X)
     else:
         from scipy.sparse import vstack
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tierrank.cli.options import DATA, argument, note, option
+from tierrank.cli.options import DATA, Caching, argument, note, option
 
 if TYPE_CHECKING:
     from tierrank.data import MultiLabelData
@@ -66,11 +66,14 @@ class Parts:
         return {name: part for name, part in parts.items() if part is not None}
 
 
-def read_labelled(path: Path, how: LabelledRows) -> MultiLabelData:
+def read_labelled(path: Path, how: LabelledRows, cached: Caching | None = None) -> MultiLabelData:
     """Read rows and their labels."""
     from tierrank.data import read_xc
 
-    return _chosen(read_xc(path, labels=how.labels, one_based=how.one_based), path, how)
+    files = [path] if how.labels is None else [path, how.labels]
+    cache = cached is not None and cached.cache_for(*files)
+    data = read_xc(path, labels=how.labels, one_based=how.one_based, cache=cache)
+    return _chosen(data, path, how)
 
 
 def read_rows(path: Path, how: Rows) -> Any:
@@ -129,6 +132,7 @@ def read_parts(
     *,
     n_features: int | None,
     n_labels: int | None,
+    cached: Caching,
 ) -> Parts:
     """Read training and validation data, and give both as many features and labels.
 
@@ -138,11 +142,15 @@ def read_parts(
         the file of each, and how to read it
     n_features, n_labels
         how many there are, if more than in the files
+    cached
+        whether text is read into arrays on the disk
     """
+    from tierrank.cli.progress import converting
     from tierrank.data import MultiLabelData
 
     sources = [train] if valid is None else [train, valid]
-    read = [read_labelled(path, how) for path, how in sources]
+    with converting():
+        read = [read_labelled(path, how, cached) for path, how in sources]
     paths = [path for path, _ in sources]
     features = _most("features", [each.n_features for each in read], paths, n_features)
     labels = _most("labels", [each.n_labels for each in read], paths, n_labels)

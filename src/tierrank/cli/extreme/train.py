@@ -16,6 +16,7 @@ from tierrank.cli.estimators import OPTIONS, as_options, checked_settings
 from tierrank.cli.extreme.inputs import Data, LabelledRows
 from tierrank.cli.options import (
     INTERRUPTED,
+    available,
     explained,
     note,
     option,
@@ -49,7 +50,6 @@ _LABEL_OPTIONS = {
 
 BYTES = 4  # of a weight
 
-_MEMORY = Path("/proc/meminfo")
 _MODEL = options.MODEL
 _VALID = options.VALID
 
@@ -61,6 +61,7 @@ def train(
     out: options.Out,
     *,
     how: LabelledRows,
+    cached: options.Caching,
     n_features: Annotated[int | None, option(
         "How many features there are, if other files have more.", "--n-features", min=1,
         panel="Data", default="as in the files")] = None,
@@ -159,6 +160,7 @@ def train(
         None if valid is None else (valid, how.of_other(valid_labels)),
         n_features=n_features,
         n_labels=n_labels,
+        cached=cached,
     )
     fit = partial(_fit, every=checkpoint_every, data_ranks=data_ranks)
     if process_number() > 0:
@@ -369,17 +371,6 @@ def needs(
     }
     parts["a checkpoint, while it is written"] = weights
     return {name: size for name, size in parts.items() if size}
-
-
-def available() -> int | None:
-    """Bytes that programs can still have; None where the system does not say."""
-    try:
-        for line in _MEMORY.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    return None
 
 
 def check_label_names(objective: str, metric: str | None, sampler: str | None) -> None:
