@@ -111,8 +111,10 @@ def test_a_bootstrap_draws_lists_where_they_lie(client: Any, many: None) -> None
     lists = parted.lists_
     assert isinstance(lists, PartedLists)
     drawn = lists.drawn(np.random.default_rng(4))
-    before, after = (client.gather(list(each.parts)) for each in (lists, drawn))
-    assert sum(part.weight for part in after) == lists.weight == drawn.weight
+    before, after = (
+        [part.unpacked() for part in client.gather(list(each.parts))] for each in (lists, drawn)
+    )
+    assert sum(part.weights.sum() for part in after) == lists.weight == drawn.weight
     seen = {repr(ranking) for part in before for ranking in part.tiers.to_rankings()}
     for part in after:
         assert set(map(repr, part.tiers.to_rankings())) <= seen

@@ -124,7 +124,7 @@ class FittedLists(FittedWorths):
         if data is not None:
             lists = distinct(*weighted_lists(data))
             return lists, connectivity(lists.tiers)
-        if not len(self.lists_.tiers):
+        if not self.lists_.there:
             raise ValueError("a loaded model has its worths but not its lists: give them as data=")
         return self.lists_, self.connectivity_
 

@@ -1,4 +1,4 @@
-"""Lists on the workers of a Dask cluster, as a term that a fit minimises.
+"""Lists in parts, on the workers of a Dask cluster or packed here, as a term that a fit minimises.
 
 Scores travel to the parts, and what they say there comes back: value, gradient, products with the
 Hessian, added up on the way, always in the same order. The lists stay where they are. All of it is
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,13 +25,14 @@ from tierrank.aggregation.connectivity import (
 )
 from tierrank.aggregation.lists import CountedLists, distinct, drawn_counts, weighted_lists
 from tierrank.aggregation.state import counts_of, lists_from
-from tierrank.aggregation.terms import Sum, prepared, terms_of
-from tierrank.data.rankings.container import PartedRankings
-from tierrank.data.rankings.games import Games
+from tierrank.aggregation.terms import ListTerm, Sum, prepared, terms_of
+from tierrank.data.cluster import gathered, workers_of
+from tierrank.data.rankings.container import Packed, PartedRankings, Rankings
 from tierrank.losses import find
 from tierrank.training.optim import Hessian
 
-ADDED = 8  # numbers, or arrays, that are added in one task
+ADDED = 4  # numbers, or arrays, that are added in one task
+KEPT = 20_000_000  # entries of a process that are kept unpacked, with the matrices of their ties
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,17 @@ class PartedLists(CountedLists):
     client
         of the cluster
     parts
-        futures of `CountedLists`
+        futures of `Packed` lists
     weights
         [parts] how often the lists of each were seen
-    written
-        number of items in all lists
+    lists, written
+        number of all lists, and of the items in them
     """
 
     client: Any = None
     parts: Sequence[Any] = ()
     weights: FloatArray = None  # type: ignore[assignment]
+    lists: int = 0
     written: int = 0
 
     @property
@@ -66,13 +68,18 @@ class PartedLists(CountedLists):
         return self.written
 
     @property
+    def different(self) -> int:
+        """Number of lists; those of different parts may be equal."""
+        return self.lists
+
+    @property
     def there(self) -> bool:
         """Whether the lists can be asked."""
         return bool(len(self.parts))
 
     def connectivity(self) -> Connectivity:
         """Which items were compared with which."""
-        graphs = self.client.gather(self.client.map(_condensed, self.parts, pure=False))
+        graphs = gathered(self.client, self.client.map(_condensed, self.parts, pure=False))
         return connectivity_of(joined(graphs, self.n_items), self.n_items, self.tiers.names)
 
     def drawn(self, random: np.random.Generator) -> PartedLists:
@@ -102,56 +109,89 @@ def parted_lists(
         _counted, rankings.parts, range(len(rankings.parts)), rest=rest, name=name, params=params,
         seed=seed, pure=False,
     )  # fmt: skip
-    found = np.array(client.gather(client.map(_about, counted, pure=False)))  # [parts, 5]
-    lists, written, weights, total, silent = found.T
+    facts = np.array(gathered(client, client.map(_facts, counted, pure=False)))  # [parts, 5]
+    lists, written, weights, total, silent = facts.T
     speak = np.flatnonzero(lists)
     about = {"seen": rankings.seen, "total": total.sum(), "silent": silent.sum()}
     none = lists_from(rankings.items, about)
+    parts = client.map(_packed, [counted[part] for part in speak], pure=False)
     return PartedLists(
-        **vars(none), client=client, parts=[counted[part] for part in speak],
-        weights=weights[speak], written=int(written.sum()),
+        **vars(none), client=client, parts=parts, weights=weights[speak],
+        lists=int(lists.sum()), written=int(written.sum()),
     )  # fmt: skip
 
 
+class _Counted(NamedTuple):
+    """Lists of a part, and how many say something, their entries, weights, all and silent ones'."""
+
+    lists: Packed | None
+    facts: tuple[float, ...]
+
+
 def _counted(
-    part: Any, number: int, rest: Any, name: str, params: dict[str, Any] | None, seed: int
-) -> CountedLists | None:
+    part: Packed | None, number: int, rest: Any, name: str, params: dict[str, Any] | None, seed: int
+) -> _Counted:
     """The lists of a part, which may be None; ties broken at random, by a seed of its own."""
     if part is None:
-        return None
-    lists = part.to_rankings() if isinstance(part, Games) else part
+        return _Counted(None, (0.0,) * 5)
+    found = part.unpacked()
+    given = weighted_lists(found, rest=rest)
     own = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-    return distinct(*prepared(*weighted_lists(lists, rest=rest), name, params, own))
+    seen = prepared(*given, name, params, own)
+    lists = distinct(*seen, different=seen[0] is given[0] and isinstance(found, Rankings))
+    facts = len(lists.tiers), lists.entries, lists.weight, lists.total, lists.silent
+    return _Counted(Rankings(lists.tiers, lists.counts).packed(), facts)
 
 
-def _about(lists: CountedLists | None) -> tuple[float, ...]:
-    """Lists that say something, their entries and weight; the weight of all, and of silent ones."""
-    if lists is None:
-        return (0.0,) * 5
-    return len(lists.tiers), lists.entries, lists.weight, lists.total, lists.silent
+def _facts(counted: _Counted) -> tuple[float, ...]:
+    return counted.facts
 
 
-def _condensed(lists: CountedLists) -> ComparisonGraph:
+def _packed(counted: _Counted) -> Packed | None:
+    return counted.lists
+
+
+def _lists(part: Packed) -> CountedLists:
+    """Those of a part, as a fit has them."""
+    lists = part.unpacked()
+    return CountedLists(lists.tiers, lists.weights, len(lists), float(lists.weights.sum()), 0.0)
+
+
+def _condensed(part: Packed) -> ComparisonGraph:
+    lists = _lists(part)
     return condensed(comparison_graph(lists.tiers, False), lists.n_items)
 
 
-def _drawn(lists: CountedLists, often: float, seed: int, unit: float) -> CountedLists:
+def _drawn(part: Packed, often: float, seed: int, unit: float) -> Packed:
     """Lists of this weight, of a unit each, drawn by how often each was seen."""
-    random = np.random.default_rng(seed)
+    random, lists = np.random.default_rng(seed), _lists(part)
     counts = random.multinomial(round(often / unit), lists.counts / lists.weight)
-    return lists.with_counts(np.asarray(counts * unit, dtype=np.float64))
+    drawn = lists.with_counts(np.asarray(counts * unit, dtype=np.float64))
+    return Rankings(drawn.tiers, drawn.counts).packed()
 
 
 class Part:
-    """The terms of a part's lists, on its worker, and the second derivatives asked for last."""
+    """The terms of a part's lists, on its worker, and the second derivatives asked for last.
 
-    def __init__(self, lists: CountedLists, name: str, params: dict[str, Any] | None) -> None:
-        self.given = lists, name, params
-        self._terms = terms_of(lists, name, params)
+    Where `keep` is False, they are made anew whenever they are asked for: that takes about twice as
+    long, and a tenth of the memory.
+    """
+
+    def __init__(self, part: Packed, name: str, params: dict[str, Any] | None, keep: bool) -> None:
+        self.given = part, name, params, keep
+        self._kept = self._made() if keep else None
         self._last: tuple[FloatArray, Hessian] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:  # native lists cannot be sent, and are made anew
         return type(self), self.given
+
+    def _made(self) -> Sequence[ListTerm]:
+        part, name, params, _ = self.given
+        return terms_of(_lists(part), name, params)
+
+    @property
+    def _terms(self) -> Sequence[ListTerm]:
+        return self._made() if self._kept is None else self._kept
 
     def value_and_gradient(self, scores: FloatArray) -> FloatArray:
         """[1 + items] both of them."""
@@ -162,7 +202,10 @@ class Part:
         """The second derivatives, which many products are asked of."""
         if self._last is None or not np.array_equal(self._last[0], scores):
             self._last = None  # or two of them would be there
-            self._last = scores, Sum(self._terms).hessian(scores)
+            found = Sum(self._terms).hessian(scores)
+            if self._kept is None:
+                return found
+            self._last = scores, found
         return self._last[1]
 
     def outer_products(self, scores: FloatArray) -> FloatArray:
@@ -174,10 +217,12 @@ class PartedTerm:
     """Σ over all parts of Σ count · loss."""
 
     def __init__(self, lists: PartedLists, name: str, params: dict[str, Any] | None) -> None:
-        entry = find(name)
-        self.twice = entry.twice_differentiable and entry.shift_invariant
+        self.twice = find(name).suits_newton
         self._client = lists.client
-        self._parts = lists.client.map(Part, lists.parts, name=name, params=params, pure=False)
+        keep = lists.written <= KEPT * max(len(workers_of(lists.client)), 1)
+        self._parts = lists.client.map(
+            Part, lists.parts, name=name, params=params, keep=keep, pure=False
+        )
 
     def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
         found = self._summed(_value_and_gradient, scores=self._sent(scores))
@@ -195,11 +240,18 @@ class PartedTerm:
 
     def _summed(self, function: Callable[..., Any], **arguments: Any) -> Any:
         """The sum of what a function gives for the parts."""
-        left = self._client.map(function, self._parts, pure=False, **arguments)
+        left = [
+            self._client.submit(_added, self._client.map(function, some, pure=False, **arguments),
+                                pure=False)
+            for some in _groups(self._parts)
+        ]  # fmt: skip
         while len(left) > 1:
-            some = [left[start : start + ADDED] for start in range(0, len(left), ADDED)]
-            left = [self._client.submit(_added, each, pure=False) for each in some]
-        return self._client.gather(left[0])
+            left = [self._client.submit(_added, some, pure=False) for some in _groups(left)]
+        return gathered(self._client, left)[0]
+
+
+def _groups(several: Sequence[Any]) -> list[Sequence[Any]]:
+    return [several[start : start + ADDED] for start in range(0, len(several), ADDED)]
 
 
 class PartedHessian:

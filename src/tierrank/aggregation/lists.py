@@ -61,6 +61,11 @@ class CountedLists:
         return len(self.tiers.items)
 
     @property
+    def different(self) -> int:
+        """Number of lists that are left."""
+        return len(self.tiers)
+
+    @property
     def weight(self) -> float:
         """How often all lists that say something were seen."""
         return float(self.counts.sum())
@@ -167,7 +172,9 @@ def weighted_lists(
     return tiers, counts
 
 
-def distinct(tiers: Tiers, counts: FloatArray, *, ties_speak: bool = False) -> CountedLists:
+def distinct(
+    tiers: Tiers, counts: FloatArray, *, ties_speak: bool = False, different: bool = False
+) -> CountedLists:
     """Put equal lists together: the same tiers, whatever the order inside them.
 
     Parameters
@@ -176,11 +183,13 @@ def distinct(tiers: Tiers, counts: FloatArray, *, ties_speak: bool = False) -> C
         lists over a catalogue, and how often each was seen
     ties_speak
         whether a list of one tier says something too, as it does to models of ties
+    different
+        whether it is known that no two are equal
     """
     said = np.ones(len(tiers), bool) if ties_speak else tiers.n_tiers.numpy() > 1
     kept = np.flatnonzero(said & (counts > 0))
     chosen = tiers if len(kept) == len(tiers) else tiers[kept]
-    first, which = equal_lists(chosen)
+    first, which = (np.arange(len(chosen)),) * 2 if different else equal_lists(chosen)
     summed: FloatArray = np.bincount(which, counts[kept], len(first)).astype(np.float64)
     return CountedLists(
         tiers=chosen if len(first) == len(chosen) else chosen[first],

@@ -437,8 +437,7 @@ class Smooth:
     def __init__(self, tiers: Tiers, counts: FloatArray, objective: Objective) -> None:
         self.tiers, self.counts, self.objective = tiers, counts, objective
         self._counts = torch.from_numpy(counts)
-        # The cosine has second derivatives, but is not convex, and changes with the scores' mean.
-        self.twice = objective.entry.twice_differentiable and objective.entry.shift_invariant
+        self.twice = objective.entry.suits_newton
 
     def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
         leaf, value = self._value(scores)

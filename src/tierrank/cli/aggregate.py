@@ -262,23 +262,24 @@ def aggregate(
         raise ValueError("--neutral says where there is no home advantage: it goes with --home.")
     options.use_threads(threads)
     fitted = model.make(None, seed=seed, top_k=results.top_k)
-    with cluster.client() if cluster else nullcontext() as client, waiting(f"Reading {file}"):
-        data = source.read(file, client)
-    file = Path(named(file))
-    if data.read_as:
-        note(f"{file.name}: {data.read_as}.")
-    everybody = data.items
-    data, left_out = source.fewer(data, None if model.model is None else fitted.ties_connect)
-    if left_out:
-        note(left_out)
-    if model.model is None:  # by what is left: with somebody, all ties may have gone
-        fitted = model.make(data, seed=seed, top_k=results.top_k)
-    _look_at_games(model, fitted, data, file)
-    table = model.features
-    features = () if table is None else (read_features(table, everybody, data.items),)
-    _fit(fitted, data, file, *features)
-    with waiting("Computing intervals"):
-        page = _page(fitted, data, file, results, seed)
+    with cluster.client() if cluster else nullcontext() as client:
+        with waiting(f"Reading {file}"):
+            data = source.read(file, client)
+        file = Path(named(file))
+        if data.read_as:
+            note(f"{file.name}: {data.read_as}.")
+        everybody = data.items
+        data, left_out = source.fewer(data, None if model.model is None else fitted.ties_connect)
+        if left_out:
+            note(left_out)
+        if model.model is None:  # by what is left: with somebody, all ties may have gone
+            fitted = model.make(data, seed=seed, top_k=results.top_k)
+        _look_at_games(model, fitted, data, file)
+        table = model.features
+        features = () if table is None else (read_features(table, everybody, data.items),)
+        _fit(fitted, data, file, *features)
+        with waiting("Computing intervals"):
+            page = _page(fitted, data, file, results, seed)
     for each in page.notes:
         note(each)
     results.show(fitted, page, file)
@@ -317,6 +318,8 @@ def _tied_games(data: Rankings | Games) -> tuple[float, float]:
 
     if isinstance(data, Games):
         tied = data.outcome == 0
+    elif not hasattr(data, "tiers"):  # in parts
+        return 0.0, 0.0
     elif not data.tiers.rest and bool((data.tiers.lengths == 2).all()):
         tied = (data.tiers.n_tiers == 1).cpu().numpy()
     else:
@@ -354,7 +357,7 @@ def _page(
         fitted,
         title=results.title or without_compression(file).stem,
         subtitle=file.name,
-        seen="games" if isinstance(data, Games) else "lists",
+        seen="games" if isinstance(data, Games) or getattr(data, "of_games", False) else "lists",
         level=results.level,
         top_k=results.top_k,
         tiers=not results.no_tiers,

@@ -26,8 +26,7 @@ from tierrank.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
+    from tierrank._types import FloatArray
     from tierrank.data import Rankings
 
 MOST_WRITTEN = 20_000_000  # items of all lists that a table or a PrefLib file is made of
@@ -41,6 +40,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
+_ROWS = "Large tables"
 FAINT = "gaussian:10"  # so that a handful of lists has an estimate too
 
 
@@ -160,41 +160,75 @@ def _write_examples(folder: Path, seed: int) -> None:
 @app.command()
 @explained
 def simulate(
-    out: Annotated[Path, argument(
+    target: Annotated[Path | None, argument(
         "File of rankings: .jsonl, .csv, .tsv, .parquet, .toc or .toi, also with .gz, .xz or .bz2 "
-        "behind. Large ones are best as .jsonl.", metavar="OUT")],
-    items: Annotated[int, option("Items to rank.", min=2)] = 100,
+        "behind. Large ones are best as .jsonl.", metavar="OUT")] = None,
+    items: Annotated[int | None, option(
+        "Items to rank.", min=2, default="100, and 100,000 with --rows")] = None,
     lists: Annotated[int, option("Lists.", min=1)] = 1000,
     tiers: Annotated[int, option("Tiers of each list, the last one among them.", min=2)] = 4,
     most_above: Annotated[int, option("Items above the last tier, at most.", min=1)] = 500,
     seed: Seed = 0,
     truth: Annotated[Path | None, option(
         "Write the true log-worths, with mean 0, as CSV: item, log_worth.", metavar="FILE")] = None,
+    *,
+    out: Annotated[Path | None, option(
+        "In place of OUT: a new folder of Parquet files (or one file, .parquet) with --rows rows, "
+        "votes of 2 to 8 of the items, with ties.", metavar="FOLDER", panel=_ROWS)] = None,
+    rows: Annotated[float, option(
+        "Rows of all files, as in 1e8.", min=2, panel=_ROWS)] = 1e6,
+    games: Annotated[bool, option(
+        "Games of two with ties in place of votes.", "--games", panel=_ROWS)] = False,
 ) -> None:  # fmt: skip
     """Draw rankings from the Plackett-Luce model, and cut them into tiers at random.
 
     Log-worths are uniform on [0, log N], as in section 4.1 of Ma et al. (2021). All items that a
-    list does not name are tied in its last place.
+    list does not name are tied in its last place; in the tables of --rows they are absent.
     """
     from tierrank.data import Rankings, write_rankings
     from tierrank.data.synthetic import simulate as drawn
 
-    check_file(out, "OUT")
+    if (target is None) == (out is None):
+        raise typer.BadParameter(
+            "Missing argument 'OUT', a file; or --out, a folder: give one of them"
+        )
     if truth is not None:
         check_file(truth, "--truth")
-        if truth.absolute() == out.absolute():
+        if truth.absolute() in (each.absolute() for each in (target, out) if each is not None):
             raise typer.BadParameter("--truth: the rankings are in this file, give another")
-    _check_format(out, items, lists)
+    if target is None:
+        assert out is not None
+        items, whole = items or 100_000, int(rows)
+        true = _write_rows(out, items, whole, games, seed)
+        write(truth, "The truth", lambda: _truth_csv(true))
+        what = "games" if games else "rows of votes"
+        stderr().print(f"{whole:,} {what} on {items:,} items are in {out}", markup=False,
+                       soft_wrap=True)  # fmt: skip
+        return
+    items = items or 100
+    check_file(target, "OUT")
+    _check_format(target, items, lists)
     with waiting("Drawing rankings"):
         log_worths, found = drawn(items, lists, tiers=tiers, most_above=most_above, seed=seed)
         rankings = Rankings(found, [1.0] * lists)  # type: ignore[arg-type]
-    with waiting(f"Writing {out}"):
-        write_rankings(_for_format(rankings, out), out)
+    with waiting(f"Writing {target}"):
+        write_rankings(_for_format(rankings, target), target)
     write(truth, "The truth", lambda: _truth_csv(log_worths))
     stderr().print(
-        f"{lists:,} lists of {items:,} items in {tiers} tiers are in {out}", markup=False,
+        f"{lists:,} lists of {items:,} items in {tiers} tiers are in {target}", markup=False,
         soft_wrap=True,
     )  # fmt: skip
+
+
+def _write_rows(out: Path, items: int, rows: int, games: bool, seed: int) -> FloatArray:
+    """Draw the rows piece by piece into one file, or a folder; gives the true log-worths."""
+    from tierrank.cli.progress import RowsDisplay
+    from tierrank.data.synthetic import simulate_rows, write_rows
+
+    log_worths, pieces = simulate_rows(items, rows, games=games, seed=seed)
+    with RowsDisplay("Drawing", rows) as display:
+        write_rows(out, pieces, display.show)
+    return log_worths
 
 
 def _check_format(out: Path, items: int, lists: int) -> None:
@@ -228,7 +262,7 @@ def _for_format(rankings: Rankings, out: Path) -> Rankings:
     return replace(rankings, tiers=with_rest_written(rankings.tiers))
 
 
-def _truth_csv(log_worths: Tensor) -> str:
+def _truth_csv(log_worths: Any) -> str:
     centred = (log_worths - log_worths.mean()).tolist()
     rows = (f"{item},{value!r}\n" for item, value in enumerate(centred))
     return "item,log_worth\n" + "".join(rows)

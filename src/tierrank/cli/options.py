@@ -110,6 +110,8 @@ def _look_for_inputs(options: Mapping[str, Any]) -> None:
     for name in ("data", "file", "valid", "features"):
         path = options.get(name)
         if isinstance(path, Path) and path != STDIN and not path.exists():
+            if any(path.parent.glob(path.name)):  # a pattern
+                continue
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     models = [model] if isinstance(model := options.get("model"), Path) else []
     for ranker in options.get("rankers", ()):

@@ -12,6 +12,7 @@ from tierrank.names import check_ranking_format, check_table_kind
 
 if TYPE_CHECKING:
     from tierrank.data import Games, Rankings, UnclearTable
+    from tierrank.data.rankings.container import PartedRankings
 
 _ITEMS = "Tables with a row an item of a list"
 _GAMES = "Tables with a row a game of two sides"
@@ -136,36 +137,43 @@ class Source:
         check_table_kind(self.kind)
         check_ranking_format(self.format)
 
-    def read(self, file: Path, client: Any = None) -> Rankings | Games:
+    def read(self, file: Path, client: Any = None) -> Rankings | Games | PartedRankings:
         """Read a file (- is standard input); games stay games: who is named first may matter.
 
-        With a client of Dask, its workers read Parquet and count equal lists together.
+        With a client of Dask, its workers read Parquet and count equal lists together. Lists that
+        are too many for this process stay in parts, if all of them are to be fitted.
         """
         from tierrank.data import UnclearTable
         from tierrank.data.files import without_compression
+        from tierrank.data.rankings.container import FEW, PartedRankings
         from tierrank.data.rankings.reading import read_lists_or_games
 
         format: Any = self.format
         kind: Any = self.kind
         columns = self._columns()
-        if client is not None:
-            from tierrank.data.rankings.dask import read_parted
+        try:
+            if client is not None:
+                from tierrank.data.rankings.dask import read_parted
 
-            try:
-                read: Any = read_parted(file, client=client, kind=kind, **columns).gather()
-            except UnclearTable as error:
-                raise ValueError(_as_commands(error, file, columns)) from None
-            return self._with_rest(read, file)
-        with on_disk(file, lists=True) as path:
-            if file == STDIN and format == "auto":
-                format = without_compression(path).suffix[1:] or "preflib"
-            try:
-                found = read_lists_or_games(
-                    path, format=format, kind=kind, strict=self.strict, **columns
-                )
-            except UnclearTable as error:
-                raise ValueError(_as_commands(error, file, columns)) from None
+                found: Any = read_parted(file, client=client, kind=kind, **columns)
+            else:
+                with on_disk(file, lists=True) as path:
+                    if file == STDIN and format == "auto":
+                        format = without_compression(path).suffix[1:] or "preflib"
+                    found = read_lists_or_games(
+                        path, format=format, kind=kind, strict=self.strict, **columns
+                    )
+        except UnclearTable as error:
+            raise ValueError(_as_commands(error, file, columns)) from None
+        if isinstance(found, PartedRankings):
+            if found.entries > FEW and not self._chooses() and self.rest is None:
+                return found
+            found = found.gather()
         return self._with_rest(found, file)
+
+    def _chooses(self) -> bool:
+        """Whether items may be left out."""
+        return bool(self.exclude or self.min_games or self.component != "all")
 
     def _with_rest(self, found: Rankings | Games, file: Path) -> Rankings | Games:
         from tierrank.data import DataFileError, Games
@@ -178,11 +186,9 @@ class Source:
             raise DataFileError(file, None, "--rest last is for rankings: a game has two sides.")
         return found
 
-    def fewer(
-        self, data: Rankings | Games, ties_connect: bool | None
-    ) -> tuple[Rankings | Games, str]:
+    def fewer(self, data: Any, ties_connect: bool | None) -> tuple[Any, str]:
         """Leave items out, and say how much went with them: "" if nothing did."""
-        if not self.exclude and not self.min_games and self.component == "all":
+        if not self._chooses():
             return data, ""
         from tierrank.aggregation.connectivity import leave_out
         from tierrank.data import Games

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from os import PathLike, fspath
 from typing import Any
+
+LOOK_AGAIN = 1.0  # seconds between two looks at whether all workers are still there
+NOBODY = 60.0  # seconds without any worker after which nobody is waited for
 
 
 def is_dask(data: Any) -> bool:
@@ -24,6 +28,28 @@ def parquet(source: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Any:
     except (OSError, ValueError, TypeError) as error:
         line = str(error).partition("\n")[0]
         raise ValueError(f"{paths} cannot be read as Parquet: {line}") from error
+
+
+class OneProcess:
+    """This process in the place of a cluster: what is asked for is done at once."""
+
+    def map(self, function: Callable[..., Any], *each: Iterable[Any], **given: Any) -> list[Any]:
+        """What a function gives for each; `given` is the same for all."""
+        given.pop("pure", None)
+        return [function(*arguments, **given) for arguments in zip(*each, strict=True)]
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, **given: Any) -> Any:
+        """What a function gives."""
+        given.pop("pure", None)
+        return function(*arguments, **given)
+
+    def gather(self, found: Any) -> Any:
+        """What was found: it is here."""
+        return found
+
+    def nthreads(self) -> dict[str, int]:
+        """One worker."""
+        return {"here": 1}
 
 
 def client_of(given: Any = None, *, packages: Sequence[str] = ()) -> Any:
@@ -80,3 +106,43 @@ def versions(packages: Sequence[str]) -> dict[str, str | None]:
         except ImportError:
             found[package] = None
     return found
+
+
+def workers_of(client: Any) -> list[str]:
+    """Addresses of those that are there."""
+    try:
+        return list(client.nthreads())
+    except (OSError, RuntimeError, ValueError, TimeoutError) as error:
+        raise ConnectionError(
+            f"the scheduler of the Dask cluster is gone ({type(error).__name__}): start it, make "
+            "a new client and fit again"
+        ) from error
+
+
+def gathered(client: Any, futures: Sequence[Any], *, keep: bool = False) -> list[Any]:
+    """What the futures come to, unless there is nobody left to work on them."""
+    if isinstance(client, OneProcess):
+        return list(futures)
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker, wait
+
+    last_seen = time.monotonic()
+    while True:
+        try:
+            wait(futures, timeout=LOOK_AGAIN)
+            break
+        except TimeoutError:
+            if workers_of(client):
+                last_seen = time.monotonic()
+            if time.monotonic() - last_seen > NOBODY:
+                raise ConnectionError("the Dask cluster has no workers: start some") from None
+        except CancelledError as error:
+            raise ConnectionError("the scheduler of the Dask cluster is gone: start it") from error
+    try:
+        return [] if keep else list(client.gather(list(futures)))
+    except KilledWorker as error:
+        raise ConnectionError(
+            f"workers of the Dask cluster ended while they read the rows ({error.task}): give "
+            "them more memory, or the rows in smaller partitions"
+        ) from error

@@ -91,6 +91,14 @@ class Entry:
     tie_parameter: str | None = None
     without_errors: str | None = None
 
+    @property
+    def suits_newton(self) -> bool:
+        """Whether Newton's method may trust its second derivatives in worths.
+
+        The cosine has them, but is not convex, and changes with the scores' mean.
+        """
+        return self.twice_differentiable and self.shift_invariant
+
     @cached_property
     def function(self) -> Callable[..., Any]:
         """The function of (scores, tiers, *, weights, reduction) and options of its own."""

@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from tierrank._types import AnyArray
-from tierrank.data.cluster import client_of, is_dask, parquet
+from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, is_dask, parquet, workers_of
 from tierrank.ranking.base import TrainingRows, validation_set
 from tierrank.ranking.boosted import Boosting, BoostingState, LocalRows, Step, torch_threads
 from tierrank.ranking.derivatives import BoostingObjective, newton_step
@@ -40,9 +40,7 @@ from tierrank.training.settings import seed_from
 if TYPE_CHECKING:
     from tierrank.ranking.boosted import BoostedRanker
 
-LOOK_AGAIN = 1.0  # seconds between two looks at whether all workers are still there
 FAREWELL = 10.0  # seconds until the scheduler has noticed that a worker is gone
-NOBODY = 60.0  # seconds without any worker after which nobody is waited for
 LOCAL_ROWS = 100_000  # of the client, in one partition
 CONNECTING = 2  # minutes for the workers of a network to find each other
 
@@ -189,7 +187,7 @@ class _Parts:
         reader = client.scatter(ranker, hash=False)
         tasks = [delayed(_read)(reader, n, what, *block) for n, block in enumerate(blocks)]
         parts = _computed(client, tasks)
-        about = _gathered(client, client.map(_look, parts, pure=False))
+        about = gathered(client, client.map(_look, parts, pure=False))
         split = _split_query(about)
         if split is None:
             return cls(client, parts, about)
@@ -200,11 +198,11 @@ class _Parts:
                 "the rows of a query together, or let shuffle=True bring them together"
             )
         parts = _shuffled(client, parts, about)
-        return cls(client, parts, _gathered(client, client.map(_look, parts, pure=False)))
+        return cls(client, parts, gathered(client, client.map(_look, parts, pure=False)))
 
     def digest(self) -> str:
         """Of all that they hold, in order."""
-        return digest(np.array(_gathered(self.client, self.client.map(_digest, self.parts))))
+        return digest(np.array(gathered(self.client, self.client.map(_digest, self.parts))))
 
     def layout(self) -> list[list[int]]:
         """For each worker that is to hold some, numbers of the parts that have rows.
@@ -218,14 +216,14 @@ class _Parts:
 
 def _groups(client: Any, parts: int) -> list[list[int]]:
     """Which parts, as they follow each other, each worker is to have."""
-    workers = max(len(_workers(client)), 1)
+    workers = max(len(workers_of(client)), 1)
     return [group.tolist() for group in np.array_split(np.arange(parts), workers)]
 
 
 def _computed(client: Any, tasks: Sequence[Any]) -> list[Any]:
     """Futures of what the tasks give, each on the worker that is to have it."""
     futures = []
-    for worker, group in zip(_workers(client), _groups(client, len(tasks)), strict=False):
+    for worker, group in zip(workers_of(client), _groups(client, len(tasks)), strict=False):
         mine = [tasks[number] for number in group]
         futures += client.compute(mine, workers=[worker], allow_other_workers=True)
     return futures
@@ -361,7 +359,7 @@ def _shuffled(client: Any, parts: Sequence[Any], about: Sequence[_About]) -> lis
     filled = [part for part, each in zip(parts, about, strict=True) if each.rows]
     dtype = np.result_type(*(each.dtype for each in about if each.rows))
     frames = client.map(_frame, filled, dtype=dtype, pure=False)
-    like = _gathered(client, [client.submit(_first_rows, frames[0])])[0]
+    like = gathered(client, [client.submit(_first_rows, frames[0])])[0]
     together = from_delayed(frames, meta=like).shuffle("query", shuffle_method="tasks")
     together = client.persist(together)
     return _computed(client, [delayed(_from_frame)(each) for each in together.to_delayed()])
@@ -586,7 +584,7 @@ class _Shards:
 
     def __init__(self, client: Any, library: str, futures: Sequence[Any], workers: list[str]):
         self.client, self.library, self.workers = client, library, workers
-        _gathered(client, futures, keep=True)
+        gathered(client, futures, keep=True)
         self.actors = [future.result() for future in futures]
 
     @classmethod
@@ -603,7 +601,7 @@ class _Shards:
         Where there are fewer workers than when the fit began, some have several shards.
         """
         held = client.who_has(list(train.parts))
-        here = dict.fromkeys(sorted(_workers(client)), 0)
+        here = dict.fromkeys(sorted(workers_of(client)), 0)
         futures, workers = [], []
         for rank, numbers in enumerate(layout["train"]):
             owners = [worker for number in numbers for worker in held[train.parts[number].key]]
@@ -662,7 +660,7 @@ class _Shards:
         name = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}[self.library]
         until = time.monotonic() + patience
         while True:
-            lost = set(self.workers) - set(_workers(self.client))
+            lost = set(self.workers) - set(workers_of(self.client))
             if lost:
                 raise ConnectionError(
                     f"the worker {min(lost)} was lost, and {name} cannot go on without it: fit "
@@ -755,41 +753,3 @@ class ClusterRows:
         grown = self.shards.call("grown", ranked=True)[0]
         forest = before.forest.followed_by(grown)
         return replace(before, forest=forest, parameters=self.parameters)
-
-
-def _workers(client: Any) -> list[str]:
-    """Addresses of those that are there."""
-    try:
-        return list(client.nthreads())
-    except (OSError, RuntimeError, ValueError, TimeoutError) as error:
-        raise ConnectionError(
-            f"the scheduler of the Dask cluster is gone ({type(error).__name__}): start it, make "
-            "a new client and fit again"
-        ) from error
-
-
-def _gathered(client: Any, futures: Sequence[Any], *, keep: bool = False) -> list[Any]:
-    """What the futures come to, unless there is nobody left to work on them."""
-    from concurrent.futures import CancelledError
-
-    from distributed import KilledWorker, wait
-
-    last_seen = time.monotonic()
-    while True:
-        try:
-            wait(futures, timeout=LOOK_AGAIN)
-            break
-        except TimeoutError:
-            if _workers(client):
-                last_seen = time.monotonic()
-            if time.monotonic() - last_seen > NOBODY:
-                raise ConnectionError("the Dask cluster has no workers: start some") from None
-        except CancelledError as error:
-            raise ConnectionError("the scheduler of the Dask cluster is gone: start it") from error
-    try:
-        return [] if keep else list(client.gather(list(futures)))
-    except KilledWorker as error:
-        raise ConnectionError(
-            f"workers of the Dask cluster ended while they read the rows ({error.task}): give "
-            "them more memory, or the rows in smaller partitions"
-        ) from error

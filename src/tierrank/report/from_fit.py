@@ -26,6 +26,7 @@ from tierrank.report.content import (
 )
 from tierrank.training.covariance import MOST_DENSE
 
+MOST_SOLVED = 20_000_000  # entries of lists, where there are many items and each takes some passes
 MOST_RANKED = 500  # items whose intervals of ranks are computed: each is compared with all others
 
 
@@ -93,7 +94,7 @@ def page_of(
             f"{fitted.described()['model']} is a model of games and says nothing of the first "
             f"{top_k} of a ranking: leave top_k out, or fit a RankAggregator"
         )
-    sure = _uncertainty(fitted, level, tiers, shown, seed, spell)
+    sure = _uncertainty(fitted, lists.entries, level, tiers, shown, seed, spell)
     parameters = fitted.parameters(level)
     own = dict(settings or {})
     for each in parameters:
@@ -178,7 +179,7 @@ def _data_facts(
         items=found.n_items,
         # People say how many votes there are, not how many lines they take.
         lists=int(lists.total) if whole else lists.seen,
-        distinct_lists=len(lists.tiers),
+        distinct_lists=lists.different,
         total_weight=lists.total,
         lists_without_information=round(lists.silent),
         groups=found.n_groups,
@@ -216,6 +217,7 @@ class _Uncertainty:
 
 def _uncertainty(
     fitted: FittedWorths,
+    entries: int,
     level: float,
     tiers: bool,
     shown: int,
@@ -235,6 +237,10 @@ def _uncertainty(
         )
         why = f"{sandwich} takes a matrix of {size:,}² numbers: use {other}"
         return _Uncertainty(order, errors, notes=[f"There are no intervals: {why}."])
+    if many and entries > MOST_SOLVED:
+        why = f"each takes some tens of passes over lists of {entries:,} entries"
+        ask = "in Python, covariance([…]) of a fit has those of some items"
+        return _Uncertainty(order, errors, notes=[f"There are no intervals: {why}; {ask}."])
     try:
         # Beyond some items, each is a system of equations of its own.
         matrix = fitted.covariance([fitted.items_[code] for code in first] if many else None)

@@ -139,6 +139,8 @@ class Rankings:
           2 × ann > {bob, cy}
         """
         first, which = equal_lists(self.tiers)
+        if len(first) == len(self):
+            return replace(self, tiers=replace(self.tiers, keys=None))
         tiers = replace(self.tiers[first], keys=None)
         weights: FloatArray = np.bincount(which, self.weights, len(first)).astype(np.float64)
         return replace(self, tiers=tiers, weights=weights)
@@ -151,6 +153,39 @@ class Rankings:
         """The same under other names."""
         tiers = replace(self.tiers, names=None if are_numbers(names) else names)
         return replace(self, tiers=tiers)
+
+    def recoded(self, code: IntArray, size: int) -> Rankings:
+        """The same over a catalogue of this size without names, where items have other numbers."""
+        items = torch.from_numpy(code[self.tiers.items.numpy()])
+        tiers = replace(self.tiers, items=items, n_items=size, names=None, keys=None)
+        return replace(self, tiers=tiers)
+
+    @property
+    def entries(self) -> int:
+        """Number of items in all lists."""
+        return len(self.tiers.items)
+
+    def packed(self) -> Packed:
+        """The same in little memory; names and keys are left out."""
+        tiers = self.tiers
+        arrays = tiers.items, tiers.tier_sizes, tiers.list_offsets.diff()
+        items, *sizes = (small(each.numpy()) for each in arrays)
+        return Packed(type(self), tiers.n_items or 0, [items], sizes, self.weights, tiers.rest)
+
+    @classmethod
+    def unpacked(
+        cls, n_items: int, arrays: Sequence[AnyArray], weights: FloatArray, rest: bool
+    ) -> Rankings:
+        """Undo `packed`."""
+        items, tier_sizes, list_tiers = (array.astype(np.int64) for array in arrays)
+        tiers = Tiers(
+            items=torch.from_numpy(items),
+            tier_offsets=torch.from_numpy(offsets(tier_sizes)),
+            list_offsets=torch.from_numpy(offsets(list_tiers)),
+            n_items=n_items,
+            rest=rest,
+        )
+        return cls(tiers, weights)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Rankings]) -> Rankings:
@@ -177,18 +212,62 @@ class Rankings:
         return "\n".join(lines)
 
 
+class Packed:
+    """`Rankings` or `Games` with numbers of as few bytes as they need, to be kept by the million.
+
+    Attributes
+    ----------
+    entries
+        number of items in all of them
+    """
+
+    def __init__(
+        self,
+        kind: Any,
+        size: int,
+        items: Sequence[AnyArray],
+        others: Sequence[AnyArray],
+        weights: FloatArray | int,
+        more: Any,
+    ) -> None:
+        """Take the class, the number of items, arrays of items, others, and what else it takes."""
+        self.kind, self.size, self._items, self._others, self._more = (
+            kind, size, items, others, more
+        )  # fmt: skip
+        once = not isinstance(weights, int) and bool((weights == 1).all())
+        self._weights = len(weights) if once else weights  # type: ignore[arg-type]
+        self.entries = sum(map(len, items))
+
+    def recoded(self, code: IntArray, size: int) -> Packed:
+        """The same over a catalogue of this size, where items have other numbers."""
+        items = [small(code[each]) for each in self._items]
+        return Packed(self.kind, size, items, self._others, self._weights, self._more)
+
+    def unpacked(self) -> Any:
+        """What it was, without names and keys."""
+        weights = np.ones(self._weights) if isinstance(self._weights, int) else self._weights
+        return self.kind.unpacked(self.size, (*self._items, *self._others), weights, self._more)
+
+
+def small(numbers: IntArray) -> AnyArray:
+    """The same in the fewest bytes that hold them all; none is negative."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+
+
 @dataclass(frozen=True, eq=False)
 class PartedRankings:
-    """Rankings, or games, in parts that lie on the workers of a Dask cluster.
+    """Rankings, or games, in parts: on the workers of a Dask cluster, or packed in this process.
 
-    What `tierrank.data.read_rankings` gives with ``client=``, and what the aggregators fit.
+    What `tierrank.data.read_rankings` gives with ``client=``, or of a table that is too large for
+    lists as they are, and what the aggregators fit.
 
     Attributes
     ----------
     client
-        of the cluster
+        of the cluster, or a `tierrank.data.cluster.OneProcess`
     parts
-        futures of `Rankings`, or of `Games`, over the same items. No two lists are equal.
+        futures of `Packed` ones over the same items, or of None. Equal lists of a part are
+        together, on a cluster those of all parts.
     items
         names of the items
     seen
@@ -221,7 +300,7 @@ class PartedRankings:
 
     def gather(self) -> Any:
         """All of them here, `Rankings` or `Games`, equal ones together."""
-        found = together(self.client.gather(list(self.parts)))
+        found = together([part.unpacked() for part in self.client.gather(list(self.parts)) if part])
         if found is None:
             raise ValueError("there are no lists: no partition has a row")
         return replace(found.named(self.items), read_as=self.read_as)

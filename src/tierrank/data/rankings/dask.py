@@ -8,27 +8,35 @@ list that lie in several partitions meet before, by Dask's shuffle.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
-from tierrank.data.cluster import client_of, is_dask, parquet
-from tierrank.data.rankings.container import PartedRankings, Rankings, together
+from tierrank._types import AnyArray
+from tierrank.data.cluster import client_of, gathered, is_dask, parquet
+from tierrank.data.rankings.container import Packed, PartedRankings, Rankings, together
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import READERS, detected, single
+from tierrank.data.rankings.streaming import PART
 from tierrank.data.tables.opening import open_table
 from tierrank.names import TableKind, check_table_kind
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
 from tierrank.tiers.selection import list_hashes
 
-Part: TypeAlias = tuple[Rankings | Games, int]  # different lists, and how many there were
-
 LOOKED_AT = 10_000  # rows of a first partition that tell what all of them hold
-BINS = 2  # for every thread of the cluster
+BINS = 2  # for every thread of the cluster, and more where lists are many
+
+
+class About(NamedTuple):
+    """What a partition has: names of items, lists, entries of the different ones; or games."""
+
+    items: AnyArray
+    seen: int
+    entries: int
+    of_games: bool
 
 
 def read_parted(
@@ -61,31 +69,56 @@ def read_parted(
         way = detected(table, kind, named)
     stated, names = read_catalogue(items), None
     lists = way.columns.get("list")
-    if way.kind in ("items", "preferences") and lists is not None:
-        if stated is None:  # in order of appearance, which a shuffle forgets
-            sides = [way.columns[part] for part in _ITEMS if part in way.columns]
-            names = client.map(_names_in_order, client.compute(frame[sides].to_delayed()))
-        frame = frame.shuffle(on=[lists] if isinstance(lists, str) else list(lists))
+    if way.kind in ("items", "preferences", "paired-ranks") and lists is not None:
+        called = [lists] if isinstance(lists, str) else list(lists)
+        if not _whole(client, frame[called]):
+            if stated is None:  # in order of appearance, which a shuffle forgets
+                sides = [way.columns[part] for part in _ITEMS if part in way.columns]
+                names = client.map(_names_in_order, client.compute(frame[sides].to_delayed()))
+            frame = frame.shuffle(on=called)
     read = client.map(_read, client.compute(frame.to_delayed()), reading=(way.kind, way.columns))
-    found = client.gather(client.map(_about, read))
+    found = [each for each in gathered(client, client.map(_about, read)) if each is not None]
     if stated is None:
-        stated = catalogue_of(_joined([each[0] for each in found] if names is None
-                                      else client.gather(names)))  # fmt: skip
-    bins = max(1, BINS * sum(client.nthreads().values()))
+        known = (
+            [each.items.tolist() for each in found] if names is None else gathered(client, names)
+        )
+        stated = catalogue_of(_joined(known))
     catalogue = client.submit(Catalogue, *stated)
+    threads = sum(client.nthreads().values())
+    bins = max(1, BINS * threads, sum(each.entries for each in found) // PART)
     dealt = client.map(_dealt, read, catalogue=catalogue, bins=bins)
+    del read
     parts = [
-        client.submit(together, [client.submit(_of_bin, one, number) for one in dealt])
+        client.submit(_together, [client.submit(_of_bin, one, number) for one in dealt])
         for number in range(bins)
     ]
-    entries = sum(client.gather(client.map(_entries, parts)))
+    del dealt
+    entries = sum(gathered(client, client.map(_entries, parts)))
     return PartedRankings(
-        client, parts, tuple(stated.items), sum(each[1] for each in found), entries,
-        any(each[2] for each in found), str(way) if way.guessed else "",
+        client, parts, tuple(stated.items), sum(each.seen for each in found), entries,
+        any(each.of_games for each in found), str(way) if way.guessed else "",
     )  # fmt: skip
 
 
-_ITEMS = ("item", "winner", "loser")  # columns that name the items of lists
+_ITEMS = ("item", "winner", "loser", "first", "second")  # columns that name the items of lists
+
+
+def _whole(client: Any, lists: Any) -> bool:
+    """Whether no list lies in two partitions: from the first to the last name, none overlap."""
+    if len(lists.columns) > 1:
+        return False
+    ends = gathered(client, client.map(_ends, client.compute(lists.to_delayed())))
+    try:
+        in_order = sorted(each for each in ends if each is not None)
+    except TypeError:  # numbers and words
+        return False
+    return all(one[1] < two[0] for one, two in itertools.pairwise(in_order))
+
+
+def _ends(frame: Any) -> tuple[Any, Any] | None:
+    """The least and the largest name of a partition's lists; None: there is no row."""
+    names = frame.iloc[:, 0].dropna()
+    return (names.min(), names.max()) if len(names) else None
 
 
 def _names_in_order(frame: Any) -> tuple[Any, ...]:
@@ -93,7 +126,7 @@ def _names_in_order(frame: Any) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(frame.to_numpy(dtype=object).reshape(-1).tolist()))
 
 
-def _joined(names: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _joined(names: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
     """All names in order. What one partition takes for a number may be a word in another."""
     known = dict.fromkeys(name for part in names for name in part)
     if any(isinstance(name, str) for name in known):
@@ -101,56 +134,61 @@ def _joined(names: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     return tuple(known)
 
 
-def _read(frame: Any, reading: tuple[TableKind, dict[str, Any]]) -> Part | None:
-    """What a partition holds, equal lists together, and how many there were; None: no rows."""
+def _read(frame: Any, reading: tuple[TableKind, dict[str, Any]]) -> tuple[Packed, About] | None:
+    """What a partition holds, equal lists together; None: no rows."""
     if not len(frame):
         return None
     kind, columns = reading
     found = READERS[kind](frame, **columns)
-    return found.together(), len(found)
+    lists = found.together()
+    items = np.empty(len(lists.items), dtype=object)
+    items[:] = lists.items
+    whole = all(type(name) is int for name in lists.items)
+    about = About(items.astype(np.int64) if whole else items, len(found), lists.entries,
+                  isinstance(lists, Games))  # fmt: skip
+    return lists.packed(), about
 
 
-def _about(part: Part | None) -> tuple[tuple[Any, ...], int, bool]:
-    """The names, how many lists, and whether they are games."""
-    if part is None:
-        return (), 0, False
-    return part[0].items, part[1], isinstance(part[0], Games)
+def _about(part: tuple[Packed, About] | None) -> About | None:
+    return None if part is None else part[1]
 
 
-def _dealt(part: Part | None, catalogue: Catalogue, bins: int) -> list[Rankings | Games | None]:
+def _dealt(
+    part: tuple[Packed, About] | None, catalogue: Catalogue, bins: int
+) -> list[Packed | None]:
     """The lists over a catalogue, as many parts of them as there are bins, by a hash."""
     if part is None:
         return [None] * bins
-    lists = _over(part[0], catalogue)
+    lists = _over(part[0].unpacked(), part[1].items.tolist(), catalogue)
     if isinstance(lists, Games):
-        at = (lists.first * 31 + lists.second) % bins
-        return [lists.of(np.flatnonzero(at == number)) for number in range(bins)]
-    hashed = list_hashes(lists.tiers)["a"] % np.uint64(bins)
-    return [lists.of(np.flatnonzero(hashed == number)) for number in range(bins)]
+        at: Any = (lists.first * 31 + lists.second) % bins
+    else:
+        at = list_hashes(lists.tiers)["a"] % np.uint64(bins)
+    in_order = np.argsort(at, kind="stable")
+    borders = np.searchsorted(at[in_order], np.arange(1, bins))
+    return [lists.of(rows).packed() for rows in np.split(in_order, borders)]
 
 
-def _over(lists: Rankings | Games, catalogue: Catalogue) -> Rankings | Games:
+def _together(parts: list[Packed | None]) -> Packed | None:
+    """All of them, equal ones together."""
+    found = together([part.unpacked() for part in parts if part is not None])
+    return None if found is None else found.packed()
+
+
+def _over(lists: Rankings | Games, names: Sequence[Any], catalogue: Catalogue) -> Rankings | Games:
     """The same over the numbers of a catalogue."""
     number = {name: code for code, name in enumerate(catalogue.items)}
-    words = any(isinstance(name, str) for name in number)
-    names = [str(name) if words else name for name in lists.items]
-    unknown = next((name for name in names if name not in number), None)
+    words = any(isinstance(name, str) for name in catalogue.names or ())
+    called = list(map(str, names)) if words else names
+    unknown = next((name for name in called if name not in number), None)
     if unknown is not None:
         raise ValueError(f"the item {unknown!r} is not among the items that were stated")
-    code = np.array([number[name] for name in names], dtype=np.int64)
-    if isinstance(lists, Games):
-        first, second = code[lists.first], code[lists.second]
-        return replace(lists, names=tuple(range(catalogue.size)), first=first, second=second)
-    items = torch.from_numpy(code[lists.tiers.items.numpy()])
-    tiers = replace(lists.tiers, items=items, n_items=catalogue.size, names=None)
-    return replace(lists, tiers=tiers)
+    return lists.recoded(np.array([number[name] for name in called]), catalogue.size)
 
 
 def _of_bin(dealt: list[Any], number: int) -> Any:
     return dealt[number]
 
 
-def _entries(part: Rankings | Games | None) -> int:
-    if part is None:
-        return 0
-    return 2 * len(part) if isinstance(part, Games) else len(part.tiers.items)
+def _entries(part: Packed | None) -> int:
+    return 0 if part is None else part.entries

@@ -17,7 +17,14 @@ import torch
 
 from tierrank._types import BoolArray, FloatArray, IntArray
 from tierrank.data.files import expands, shown
-from tierrank.data.rankings.container import Rankings, checked_weights, left_over, short
+from tierrank.data.rankings.container import (
+    Packed,
+    Rankings,
+    checked_weights,
+    left_over,
+    short,
+    small,
+)
 from tierrank.data.rankings.usual_names import complete
 from tierrank.data.tables.columns import BadColumn
 from tierrank.data.tables.opening import Sides, Table, TableFormat, open_table
@@ -217,6 +224,31 @@ class Games:
     def named(self, names: tuple[Any, ...]) -> Games:
         """The same under other names."""
         return replace(self, names=names)
+
+    def recoded(self, code: IntArray, size: int) -> Games:
+        """The same with names 0 .. size − 1, where sides have other numbers."""
+        first, second = code[self.first], code[self.second]
+        return replace(self, names=tuple(range(size)), first=first, second=second)
+
+    @property
+    def entries(self) -> int:
+        """Number of sides of all rows."""
+        return 2 * len(self)
+
+    def packed(self) -> Packed:
+        """The same in little memory; the names are numbers there."""
+        sides = [small(self.first), small(self.second)]
+        return Packed(
+            type(self), len(self.names), sides, [self.outcome], self.weights, self.neutral
+        )
+
+    @classmethod
+    def unpacked(
+        cls, sides: int, arrays: Sequence[Any], weights: FloatArray, neutral: BoolArray | None
+    ) -> Games:
+        """Undo `packed`."""
+        first, second, outcome = arrays
+        return cls(tuple(range(sides)), first, second, outcome, weights, neutral)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Games]) -> Games:

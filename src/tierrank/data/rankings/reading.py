@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,7 @@ from tierrank.data.rankings.long_tables import read_long_rankings, write_long_ra
 from tierrank.data.rankings.preflib import SUFFIXES as PREFLIB_TYPES
 from tierrank.data.rankings.preflib import PrefLib
 from tierrank.data.rankings.preflib_text import read_with, write_preflib
+from tierrank.data.rankings.streaming import Pieces, in_pieces, read_streamed
 from tierrank.data.rankings.usual_names import (
     KINDS,
     PARTS,
@@ -136,7 +137,7 @@ def read_rankings(
     found = read_lists_or_games(
         source, format=format, kind=kind, strict=strict, max_expansion=max_expansion, **columns
     )
-    return found.to_rankings() if isinstance(found, Games) else found
+    return found.to_rankings() if isinstance(found, Games) else found  # or in parts
 
 
 @expands
@@ -148,7 +149,7 @@ def read_lists_or_games(
     strict: bool = False,
     max_expansion: float | None = None,
     **columns: Any,
-) -> Rankings | Games:
+) -> Any:
     """Do the same as `read_rankings`, but games stay games: who is named first may matter."""
     check_ranking_format(format)
     check_table_kind(kind)
@@ -156,9 +157,9 @@ def read_lists_or_games(
     table_format: Any = None
     if isinstance(source, str | PathLike):
         path = Path(source)
-        if path.is_dir():
-            raise DataFileError(path, None, "is a folder: give one of its files.")
-        table_format = format_of(path) if format == "auto" else format
+        files = in_pieces(path)
+        if not path.is_dir():
+            table_format = format_of(path) if format == "auto" else format
         if table_format in ("preflib", "jsonl"):
             if named or kind is not None:
                 given = all_of(named) or [Argument("kind")]
@@ -166,8 +167,22 @@ def read_lists_or_games(
             if table_format == "jsonl":
                 return read_jsonl_rankings(path)
             return read_with(path, strict=strict, stacklevel=4).rankings
+        if files and (found := _streamed(files, table_format, kind, named)) is not None:
+            return found
     with open_table(source, table_format, named.pop("separator", None)) as table:
         return read_as_detected(table, kind, named)
+
+
+def _streamed(
+    files: Sequence[Path], format: Any, kind: Kind | None, named: Mapping[str, Any]
+) -> Any:
+    """Read large tables piece by piece; None where that cannot be."""
+    named = dict(named)
+    pieces = Pieces(files, format, named.pop("separator", None))
+    first = next(piece for piece in pieces.of(pieces.names) if piece.cells.num_rows)
+    way = detected(pieces.table(first), kind, named)
+    found = read_streamed(pieces, way, partial(READERS[way.kind], **way.columns))
+    return found if found is None or not way.guessed else replace(found, read_as=str(way))
 
 
 def of_frame(

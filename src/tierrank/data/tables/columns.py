@@ -156,9 +156,12 @@ def keys_of(distinct: Sequence[Any], what: str = "query") -> AnyArray | BadKey:
     int64 where all are whole numbers that fit, else an object array of strings: a column of
     such an array shares one string between all rows of a query.
     """
-    if set(map(type, distinct)) == {str}:  # nothing to convert, and none look the same
+    types = set(map(type, distinct))
+    if types == {str}:  # nothing to convert, and none look the same
         empty = next((code for code, word in enumerate(distinct) if not word.strip()), None)
         return _strings(distinct) if empty is None else BadKey(empty, _empty(what))
+    if types == {int} and _fits(min(distinct)) and _fits(max(distinct)):
+        return np.array(distinct, dtype=np.int64)
     for code, value in enumerate(distinct):
         if is_missing(value):
             return BadKey(code, f"the {what} is missing: give every row one.")

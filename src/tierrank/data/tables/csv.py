@@ -9,10 +9,10 @@ on to the next quote that is not doubled, over line breaks; elsewhere a quote is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -36,21 +36,22 @@ _SURE_DIGITS = 15  # that a float64 keeps of any decimal
 
 @dataclass(frozen=True)
 class CsvText:
-    """A text, its header, and where its rows start."""
+    """A text, its header, where its rows start, and how many lines of the file are before it."""
 
     path: Path
     text: bytes
     separator: bytes
     header: tuple[str, ...]
     start: int
+    lines: int = 0
 
     def error(self, row: int | None, column: int | None, *what: object) -> TableError:
         """Name the line of a cell, counted from 0, or of the header."""
         if row is None:
-            return _error(self.path, self.text, self.start, *what, *self._header_hint())
+            return self._error(self.start, *what, *self._header_hint())
         for number, (start, end) in enumerate(self._rows()):
             if number == row:
-                return _error(self.path, self.text, self._cells(start, end)[column or 0], *what)
+                return self._error(self._cells(start, end)[column or 0], *what)
         return TableError(self.path, None, *what, row=row + 1)  # pyarrow split the text otherwise
 
     def _header_hint(self) -> tuple[object, ...]:
@@ -73,15 +74,16 @@ class CsvText:
             else:
                 found = len(self._cells(start, end))
             if found != expected:
-                return _error(
-                    self.path,
-                    self.text,
+                return self._error(
                     start,
                     f"this row has {found} cell{'s' * (found != 1)}, but the header has "
                     f"{expected}: mend the row, or put quotes around a cell with the separator "
                     "in it.",
                 )
         return None
+
+    def _error(self, at: int, *what: object) -> TableError:
+        return _error(self.path, self.text, at, *what, lines=self.lines)
 
     def _rows(self) -> Iterator[tuple[int, int]]:
         """Where rows start and end, without their line break."""
@@ -94,22 +96,63 @@ class CsvText:
 
 def read_text(path: Path, separator: str) -> CsvText:
     """Read a file, and check what concerns the text as a whole."""
-    text = read_bytes(path, TableError)
+    return _checked(path, read_bytes(path, TableError), separator.encode())
+
+
+def text_blocks(path: Path, separator: str, size: int) -> Iterator[CsvText]:
+    """The same of a file that is not compressed, block by block: each ends where a row does."""
+    first: CsvText | None = None
+    left, lines = b"", 0
+    with path.open("rb") as file:
+        while block := file.read(size):
+            text = left + block
+            end = _end_of_rows(text, separator.encode()) if len(block) == size else len(text)
+            text, left = text[:end], text[end:]
+            if text:
+                found = _checked(path, text, separator.encode(), first, lines)
+                first = first or found
+                lines += _breaks(text, len(text))
+                yield found
+    if left:
+        yield _checked(path, left, separator.encode(), first, lines)
+
+
+def _end_of_rows(text: bytes, separator: bytes) -> int:
+    """Where the last row ends that is surely whole, with its line break."""
+    if b'"' not in text:
+        return text.rfind(b"\n") + 1 or text[:-1].rfind(b"\r") + 1  # LF may come after this CR
+    last = before = 0  # a line break inside of quotes is none
+    for _, end in _rows(text, 0, separator):
+        last, before = end, last
+    breaks = re.compile(rb"[\r\n]*").match(text, before)
+    return before if breaks is None else breaks.end()
+
+
+def _checked(
+    path: Path, text: bytes, delimiter: bytes, first: CsvText | None = None, lines: int = 0
+) -> CsvText:
+    """A text, or a further block of one that began with `first`."""
+
+    def refuse(at: int, what: str) -> NoReturn:
+        raise _error(path, text, at, what, lines=lines)
+
     for mark, encoding in _NOT_UTF8.items():
-        if text.startswith(mark):
+        if first is None and text.startswith(mark):
             raise TableError(path, 1, f"the text is {encoding}: save it as UTF-8.")
     if (nul := text.find(b"\0")) >= 0:
-        raise _error(path, text, nul, "there is a NUL byte: this is not a text file.")
-    _check_utf8(path, text)
-    delimiter = separator.encode()
-    start = len(MARK) if text.startswith(MARK) else 0
-    first = next(_rows(text, start, delimiter), None)
-    if first is None:
+        refuse(nul, "there is a NUL byte: this is not a text file.")
+    _check_utf8(text, refuse)
+    start = len(MARK) if first is None and text.startswith(MARK) else 0
+    row = next(_rows(text, start, delimiter), None)
+    if row is None and first is None:
         raise TableError(path, 1, "the file is empty: give one with a header and rows.")
     if b'"' in text:
-        _check_quotes(path, text, start, delimiter)
-    header = tuple(_content(found[0]) for found in _cells(text, *first, delimiter))
-    return CsvText(path, text, delimiter, header, first[1])
+        _check_quotes(text, start, delimiter, refuse)
+    if first is not None:
+        return replace(first, text=text, start=0, lines=lines)
+    assert row is not None
+    header = tuple(_content(found[0]) for found in _cells(text, *row, delimiter))
+    return CsvText(path, text, delimiter, header, row[1])
 
 
 def _rows(text: bytes, start: int, separator: bytes) -> Iterator[tuple[int, int]]:
@@ -142,56 +185,63 @@ def _content(cell: bytes) -> str:
     return (quoted[1].replace(b'""', b'"') + cell[quoted.end() :]).decode()
 
 
-def _check_quotes(path: Path, text: bytes, start: int, separator: bytes) -> None:
+def _check_quotes(
+    text: bytes, start: int, separator: bytes, refuse: Callable[[int, str], NoReturn]
+) -> None:
     """Refuse a quote that is never closed, which pyarrow would close at the end of the file."""
     stop = re.escape(separator) + rb"\r\n"
     closed = rb'"[^"]*+(?:""[^"]*+)*+"[^%b]*+' % stop
     whole = re.compile(rb'(?:%b|[^"%b][^%b]*+|[%b]++)*+' % (closed, stop, stop, stop))
     found = whole.match(text, start)
     if found is not None and found.end() < len(text):
-        raise _error(
-            path, text, found.end(), "a quote is opened here and never closed: close it, or "
-            "double a quote that belongs to the cell.",
-        )  # fmt: skip
+        refuse(found.end(), "a quote is opened here and never closed: close it, or double a quote "
+               "that belongs to the cell.")  # fmt: skip
 
 
-def _check_utf8(path: Path, text: bytes) -> None:
+def _check_utf8(text: bytes, refuse: Callable[[int, str], NoReturn]) -> None:
     if text.isascii():
         return
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        what = f"the byte 0x{text[error.start]:02x} is not UTF-8: save the file as UTF-8."
-        raise _error(path, text, error.start, what) from None
+        byte = text[error.start]
+        refuse(error.start, f"the byte 0x{byte:02x} is not UTF-8: save the file as UTF-8.")
 
 
-def _error(path: Path, text: bytes, at: int, *what: object) -> TableError:
-    """Name the line of a place in the text."""
-    breaks = text.count(b"\n", 0, at) + text.count(b"\r", 0, at) - text.count(b"\r\n", 0, at)
-    return TableError(path, breaks + 1, *what)
+def _error(path: Path, text: bytes, at: int, *what: object, lines: int = 0) -> TableError:
+    """Name the line of a place in the text, which has so many lines before it."""
+    return TableError(path, lines + _breaks(text, at) + 1, *what)
+
+
+def _breaks(text: bytes, end: int) -> int:
+    return text.count(b"\n", 0, end) + text.count(b"\r", 0, end) - text.count(b"\r\n", 0, end)
 
 
 class CsvColumns:
     """Some columns of a CSV file, kept as words until it is known what they are."""
 
-    def __init__(
-        self, text: CsvText, positions: Sequence[int], expect_numbers: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, names: Sequence[str], cells: Mapping[int, Any], rows: int) -> None:
+        """Take columns of pyarrow by position: words, or numbers."""
+        self.names, self._cells, self.rows = names, dict(cells), rows
+
+    @classmethod
+    def of(
+        cls, text: CsvText, positions: Sequence[int], expect_numbers: Sequence[int] = ()
+    ) -> CsvColumns:
         """Read columns; those that surely should be numbers are read as such, which is faster."""
-        self.names: Sequence[str] = text.header
         expected = set(expect_numbers)
         others: Sequence[int] = [at for at in positions if at not in expected]
         try:
             table = _arrow_table(text, expect_numbers, others)
         except ValueError:
             table, others, expect_numbers = words_only(text, positions), positions, ()
-        self.rows = table.num_rows
-        self._cells = dict(zip((*expect_numbers, *others), table.columns, strict=True))
+        cells = dict(zip((*expect_numbers, *others), table.columns, strict=True))
         # Infinity may be written, or be a number that is too large for a float64: see the words.
-        infinite = [at for at in expect_numbers if _has_infinity(self._cells[at])]
+        infinite = [at for at in expect_numbers if _has_infinity(cells[at])]
         if infinite:
             words = words_only(text, infinite)
-            self._cells.update(zip(infinite, words.columns, strict=True))
+            cells.update(zip(infinite, words.columns, strict=True))
+        return cls(text.header, cells, table.num_rows)
 
     def floats(self, position: int) -> FloatArray | BadColumn:
         """[rows] numbers, NaN for what is missing."""

@@ -63,6 +63,9 @@ class Keys:
 
     def renumbered(self) -> Keys:
         """The same, with the keys that occur in order of first appearance."""
+        so_far = np.append(-1, np.maximum.accumulate(self.codes))
+        if so_far[-1] == len(self.keys) - 1 and (so_far[1:] - so_far[:-1] <= 1).all():
+            return self  # as they are
         codes, used = group_rows(self.codes, len(self.codes))
         return Keys(codes, self.keys[used])
 
@@ -319,7 +322,7 @@ def open_table(
     text = read_text(path, separator)
     yield Table(
         text.header,
-        lambda positions, numbers: CsvColumns(text, positions, numbers),
+        lambda positions, numbers: CsvColumns.of(text, positions, numbers),
         text.error,
     )
 
