@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tierrank as tr
+from dask_server import served
 from tierrank.aggregation.connectivity import Disconnected
 from tierrank.aggregation.dask import PartedLists
 from tierrank.data.rankings import reading
@@ -231,6 +232,36 @@ def test_what_cannot_be_is_refused_in_one_line(client: Any, many: None) -> None:
         tr.data.read_rankings(frame, client="tcp://127.0.0.1:1")
     with pytest.raises(ValueError, match="not among the items"):
         tr.data.read_rankings(frame, items=["item 0"])
+
+
+def test_what_is_not_for_a_cluster_is_refused_by_name(client: Any, tmp_path: Path) -> None:
+    frame = dd.from_pandas(votes(), npartitions=2)
+    given = {"format": "csv", "strict": True, "max_expansion": 10.0, "separator": ";"}
+    for name, value in given.items():
+        with pytest.raises(ValueError, match=f"^{name} is not for a cluster") as caught:
+            tr.data.read_rankings(frame, client=client, **{name: value})
+        assert "\n" not in str(caught.value)
+    votes().to_parquet(tmp_path / "0.parquet")
+    votes().drop(columns="item").to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"1\.parquet: has no column 'item'"):
+        tr.data.read_rankings(tmp_path, client=client)
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_dies_is_said_in_one_line(tmp_path: Path, many: None) -> None:
+    with served(tmp_path) as (server, address), distributed.Client(address, timeout=30) as client:
+
+        def kill(progress: Any) -> None:
+            if progress.done == 2:
+                os.killpg(server.pid, signal.SIGKILL)
+
+        votes().to_parquet(tmp_path / "votes.parquet")
+        lists = tr.data.read_rankings(tmp_path / "votes.parquet", client=client)
+        fitted = tr.RankAggregator()
+        with pytest.raises(ConnectionError, match="is gone") as caught:
+            fitted.fit(lists, watch=kill)
+        assert "\n" not in str(caught.value)
+        assert not hasattr(fitted, "log_worths_")
 
 
 def test_a_saved_fit_needs_no_cluster(client: Any, many: None, tmp_path: Path) -> None:

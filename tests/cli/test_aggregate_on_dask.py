@@ -1,10 +1,17 @@
 """`tierrank aggregate` on a Dask cluster."""
 
 import json
+import os
+import signal
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from dask_server import served
+from tierrank.cli import cluster
+from tierrank.cli.progress import FitDisplay
 
 pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
@@ -50,3 +57,58 @@ def test_a_cluster_and_the_start_of_one_are_not_asked_for_together(run, tmp_path
     )
     assert ran.code != 0
     assert "give one of them" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--format", "csv"), "--format is not for a cluster"),
+        (("--strict",), "--strict is not for a cluster"),
+        (("--separator", ";"), "--separator is not for a cluster"),
+    ],
+)
+def test_what_is_not_for_a_cluster_is_refused_by_name(run, tmp_path, monkeypatch, more, said):
+    monkeypatch.setattr(cluster.Cluster, "client", lambda self: nullcontext("a client"))
+    races().to_parquet(tmp_path / "all.parquet")
+    ran = run("aggregate", tmp_path / "all.parquet", "--workers", "1", *more)
+    assert ran.code == 1
+    assert said in ran.text
+    ran = run("aggregate", "-", "--workers", "1")
+    assert ran.code == 1
+    assert "- is read by one process" in ran.text
+
+
+def test_a_cluster_that_is_not_there(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "ANSWER", 1)
+    races().to_parquet(tmp_path / "all.parquet")
+    ran = run(
+        "aggregate", tmp_path / "all.parquet", "--dask", "tcp://127.0.0.1:1", "--json",
+        tmp_path / "out.json",
+    )  # fmt: skip
+    assert ran.code == 1
+    assert "tcp://127.0.0.1:1: no Dask scheduler answered within 1 s" in ran.text
+    assert not (tmp_path / "out.json").exists()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_dies_leaves_nothing_half_written(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("tierrank.data.rankings.container.FEW", 0)
+    monkeypatch.setattr("tierrank.data.rankings.reading.FEW", 0)
+    races().to_parquet(tmp_path / "all.parquet")
+    shown = FitDisplay.watch
+    with served(tmp_path) as (server, address):
+
+        def watch(display, progress):
+            os.killpg(server.pid, signal.SIGKILL)
+            shown(display, progress)
+
+        monkeypatch.setattr(FitDisplay, "watch", watch)
+        ran = run(
+            "aggregate", tmp_path / "all.parquet", "--dask", address, "--list", "race", "--item",
+            "driver", "--rank", "place", "--json", tmp_path / "out.json", "--save",
+            tmp_path / "model",
+        )  # fmt: skip
+    assert ran.code == 1
+    assert "the scheduler of the Dask cluster is gone" in ran.text
+    assert not (tmp_path / "out.json").exists()
+    assert not (tmp_path / "model").exists()

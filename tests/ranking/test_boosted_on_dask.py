@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tierrank as tr
+from dask_server import served
 from tierrank.ranking import boosted
 from tierrank.ranking.derivatives import BoostingObjective
 
@@ -299,36 +300,15 @@ def test_a_killed_worker_is_named_and_the_fit_goes_on_from_its_checkpoint(
 
 @pytest.mark.slow
 def test_a_scheduler_that_dies_is_said_in_one_line(tmp_path):
-    program = (
-        "from distributed import LocalCluster\n"
-        "if __name__ == '__main__':\n"
-        "    cluster = LocalCluster(n_workers=2, threads_per_worker=1, host='127.0.0.1',\n"
-        "                           dashboard_address=':0', silence_logs=50)\n"
-        "    print(cluster.scheduler_address, flush=True)\n"
-        "    import time; time.sleep(300)\n"
-    )
-    (tmp_path / "serve.py").write_text(program)
-    environment = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s"}
-    server = subprocess.Popen(
-        [sys.executable, "serve.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
-        env=environment, start_new_session=True,
-    )  # fmt: skip
-    try:
-        assert server.stdout is not None
-        address = server.stdout.readline().strip()
-        parts = arrays(12, X, Y, QID)
-        with distributed.Client(address, timeout=30) as client:
+    parts = arrays(12, X, Y, QID)
+    with served(tmp_path) as (server, address), distributed.Client(address, timeout=30) as client:
 
-            def kill(progress):
-                if progress.done == 3:
-                    os.killpg(server.pid, signal.SIGKILL)
+        def kill(progress):
+            if progress.done == 3:
+                os.killpg(server.pid, signal.SIGKILL)
 
-            begun = time.monotonic()
-            with pytest.raises(ConnectionError, match=r"is gone|was lost") as caught:
-                ranker().fit(parts[0], parts[1], qid=parts[2], client=client, watch=kill)
-            assert "\n" not in str(caught.value)
-            assert time.monotonic() - begun < 120
-    finally:
-        if server.poll() is None:
-            os.killpg(server.pid, signal.SIGKILL)
-        server.wait(10)
+        begun = time.monotonic()
+        with pytest.raises(ConnectionError, match=r"is gone|was lost") as caught:
+            ranker().fit(parts[0], parts[1], qid=parts[2], client=client, watch=kill)
+        assert "\n" not in str(caught.value)
+        assert time.monotonic() - begun < 120

@@ -155,7 +155,13 @@ class Source:
             if client is not None:
                 from tierrank.data.rankings.dask import read_parted
 
-                found: Any = read_parted(file, client=client, kind=kind, **columns)
+                if file == STDIN:
+                    raise ValueError(
+                        "- is read by one process: --dask and --workers take Parquet files."
+                    )
+                found: Any = read_parted(
+                    file, client=client, format=format, kind=kind, strict=self.strict, **columns
+                )
             else:
                 with on_disk(file, lists=True) as path:
                     if file == STDIN and format == "auto":

@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
+
+from tierrank.data.tables.columns import one_schema
 
 LOOK_AGAIN = 1.0  # seconds between two looks at whether all workers are still there
 NOBODY = 60.0  # seconds without any worker after which nobody is waited for
@@ -22,12 +25,21 @@ def parquet(source: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Any:
     from dask.dataframe import read_parquet
 
     several = isinstance(source, list | tuple)
-    paths: Any = [fspath(path) for path in source] if several else fspath(source)  # type: ignore[arg-type, union-attr]
+    paths: list[str] = [fspath(path) for path in source] if several else [fspath(source)]  # type: ignore[arg-type, union-attr]
     try:
-        return read_parquet(paths)
+        frame = read_parquet(paths if several else paths[0])
     except (OSError, ValueError, TypeError) as error:
         line = str(error).partition("\n")[0]
-        raise ValueError(f"{paths} cannot be read as Parquet: {line}") from error
+        raise ValueError(f"{', '.join(paths)} cannot be read as Parquet: {line}") from error
+    one_schema([file for path in paths if "://" not in path for file in parquet_files(Path(path))])
+    return frame
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The files that a path of Parquet stands for: a file, a folder, or a pattern."""
+    if path.is_dir():
+        return sorted(path.rglob("*.parquet"))
+    return [path] if path.exists() else sorted(path.parent.glob(path.name))
 
 
 class OneProcess:

@@ -22,6 +22,7 @@ from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import READERS, detected, single
 from tierrank.data.rankings.streaming import PART
 from tierrank.data.tables.opening import open_table
+from tierrank.errors import Argument, ArgumentError
 from tierrank.names import TableKind, check_table_kind
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
 from tierrank.tiers.selection import list_hashes
@@ -43,7 +44,10 @@ def read_parted(
     source: str | PathLike[str] | Sequence[str | PathLike[str]] | Any,
     *,
     client: Any = None,
+    format: str = "auto",
     kind: TableKind | None = None,
+    strict: bool = False,
+    max_expansion: float | None = None,
     items: Any = None,
     **columns: Any,
 ) -> PartedRankings:
@@ -60,8 +64,18 @@ def read_parted(
         as in `tierrank.data.read_rankings`. What is not named is found in the first rows.
     items
         the catalogue; None: the names that there are, as in `tierrank.data.read_rankings`
+    format, strict, max_expansion
+        of files that are no Parquet: refused
     """
     check_table_kind(kind)
+    for name, given in (
+        ("format", format not in ("auto", "parquet")), ("strict", strict),
+        ("max_expansion", max_expansion is not None),
+        ("separator", columns.get("separator") is not None),
+    ):  # fmt: skip
+        if given:
+            what = " is not for a cluster, whose workers read Parquet: leave it out."
+            raise ArgumentError(Argument(name), what)
     client = client_of(client)
     frame: Any = source if is_dask(source) else parquet(source)
     named = {part: single(value) for part, value in columns.items() if value is not None}

@@ -87,7 +87,10 @@ def read_rankings(
     Parameters
     ----------
     source
-        a path, or a frame of pandas or polars, or a pyarrow table
+        a path, or a frame of pandas or polars, or a pyarrow table. A folder or a pattern of Parquet
+        files of one schema, and a large file of Parquet or CSV (more than ten million rows, or 200
+        MB) are read piece by piece: lists have no keys then, and equal ones are counted together.
+        If they still have more than ten million items, what comes back are `PartedRankings`.
     format
         "preflib", "jsonl", "csv", "tsv" or "parquet", where the name does not tell
     kind
@@ -133,7 +136,10 @@ def read_rankings(
     if client is not None or is_dask(source):
         from tierrank.data.rankings.dask import read_parted
 
-        return read_parted(source, client=client, kind=kind, **columns)
+        return read_parted(
+            source, client=client, format=format, kind=kind, strict=strict,
+            max_expansion=max_expansion, **columns,
+        )  # fmt: skip
     found = read_lists_or_games(
         source, format=format, kind=kind, strict=strict, max_expansion=max_expansion, **columns
     )

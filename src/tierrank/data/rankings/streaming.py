@@ -8,6 +8,7 @@ more, several times: each time the lists that a hash puts into one bin.
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tierrank._types import AnyArray, IntArray
-from tierrank.data.cluster import OneProcess
-from tierrank.data.files import PARQUET, DataFileError, shown, without_compression
+from tierrank.data.cluster import OneProcess, parquet_files
+from tierrank.data.files import PARQUET, DataFileError
 from tierrank.data.rankings.container import FEW, Packed, PartedRankings, Rankings, together
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.usual_names import Reading
@@ -26,6 +27,7 @@ from tierrank.data.tables.columns import (
     ArrowColumns,
     BadColumn,
     TableError,
+    one_schema,
     open_parquet,
 )
 from tierrank.data.tables.csv import CsvColumns, CsvText, text_blocks, words_only
@@ -39,54 +41,59 @@ PIECE = 1 << 20  # rows of a piece, if a file's row groups allow it
 PART = 4_000_000  # entries of different lists that are kept together
 ALIKE = 0.5  # share of entries that is left when lists repeat, so that it pays to go on counting
 
+Error = Callable[..., ArgumentError]  # of a row, the position of a column, and what is wrong
 Read = Callable[[Table], Rankings | Games]
 
 
 def in_pieces(path: Path) -> list[Path]:
     """The files of a folder or a pattern of Parquet, or a large table; else none."""
-    if path.is_dir():
-        found = sorted(path.glob("*.parquet"))
-        if not found:
+    suffix = path.suffix.lower()
+    if path.is_dir() or (not path.exists() and suffix == PARQUET):
+        found = parquet_files(path)
+        if not found and path.is_dir():
             raise DataFileError(path, None, "is a folder without .parquet files: give a file.")
         return found
-    if not path.exists():
-        return sorted(path.parent.glob(path.name)) if path.suffix.lower() == PARQUET else []
-    suffix = path.suffix.lower()
     if suffix == PARQUET:
         with open_parquet(path) as file:
             return [path] if file.metadata.num_rows > LARGE else []
-    plain = without_compression(path) == path and suffix in (".csv", ".tsv")
+    plain = suffix in (".csv", ".tsv") and path.is_file()
     return [path] if plain and path.stat().st_size > LARGE * ROW else []
 
 
 class Piece(NamedTuple):
-    """Some rows: columns of pyarrow by name; and how to name what is wrong with one of them."""
+    """Some rows: columns of pyarrow by name; and what to say of a row, by where it comes from."""
 
     cells: Any
-    error: Callable[..., ArgumentError]  # of a row and the position of a column, as a `Table`'s
+    places: list[tuple[Sequence[int] | IntArray, Error]]  # row numbers there, and how it says it
 
-    def of(self, rows: IntArray | range) -> Piece:
-        """Those of some rows."""
+    def error(self, row: int | None, at: int | None, *what: object) -> ArgumentError:
+        """What is wrong with a row in the column `at`, or with all, as a `Table` says it."""
+        rows, error = self.places[0]
+        if row is None:
+            return error(None, at, *what)
+        for rows, error in self.places:  # noqa: B007
+            if row < len(rows):
+                break
+            row -= len(rows)
+        return error(int(rows[row]), at, *what)
 
-        def error(row: int | None, at: int | None, *what: object) -> ArgumentError:
-            return self.error(None if row is None else int(rows[row]), at, *what)
-
-        if isinstance(rows, range):
-            return Piece(self.cells.slice(rows.start, len(rows)), error)
-        return Piece(self.cells.take(rows), error)
+    def between(self, start: int, stop: int) -> Piece:
+        """Adjacent rows; what they do not come from is forgotten."""
+        places, before = [], 0
+        for rows, error in self.places:
+            kept = rows[max(0, start - before) : max(0, stop - before)]
+            before += len(rows)
+            if len(kept):
+                places.append((kept, error))
+        return Piece(self.cells.slice(start, stop - start), places)
 
     @classmethod
     def joined(cls, pieces: Sequence[Piece]) -> Piece:
         """All rows of several."""
         import pyarrow as pa
 
-        starts = np.cumsum([0, *(piece.cells.num_rows for piece in pieces)])
-
-        def error(row: int | None, at: int | None, *what: object) -> ArgumentError:
-            of = 0 if row is None else int(np.searchsorted(starts, row, side="right")) - 1
-            return pieces[of].error(None if row is None else row - int(starts[of]), at, *what)
-
-        return cls(pa.concat_tables([piece.cells for piece in pieces]), error)
+        cells = pa.concat_tables([each.cells for each in pieces], promote_options="permissive")
+        return cls(cells, [place for piece in pieces for place in piece.places])
 
 
 class Pieces:
@@ -102,26 +109,17 @@ class Pieces:
         self._paths, (suffix, self._separator) = paths, table_kind(paths[0], format, separator)
         self.written = suffix != PARQUET  # as text
         if self.written:
-            first = next(text_blocks(paths[0], self._separator, PIECE * ROW))
-            self.names: Sequence[str] = first.header
+            self.names: Sequence[str] = next(self._texts()).header
             return
-        schema: Any = None
-        for path in paths:
-            with open_parquet(path) as file:
-                own = file.schema_arrow.remove_metadata()
-            if schema is None:
-                schema = own
-            if not own.equals(schema):
-                raise TableError(path, None, _differs(schema, own, paths[0]))
-        self.names = schema.names
+        self.names = one_schema(paths)
 
     def of(self, columns: Sequence[str]) -> Iterator[Piece]:
         """Piece by piece, some columns."""
         at = [self.names.index(name) for name in columns]
         if self.written:
-            for text in text_blocks(self._paths[0], self._separator, PIECE * ROW):
+            for number, text in enumerate(self._texts()):
                 cells = words_only(text, at).rename_columns(list(columns))
-                yield Piece(cells, partial(_in_text, text, at))
+                yield Piece(cells, [(range(cells.num_rows), partial(self._error, number, at))])
             return
         for path in self._paths:
             with open_parquet(path) as file:
@@ -129,8 +127,18 @@ class Pieces:
                 for groups in _groups(file.metadata):
                     cells = file.read_row_groups(groups, columns=list(columns))
                     cells.validate(full=True)
-                    yield Piece(cells, partial(_in_file, path, start))
+                    yield Piece(cells, [(range(cells.num_rows), partial(_in_file, path, start))])
                     start += cells.num_rows
+
+    def _texts(self) -> Iterator[CsvText]:
+        return text_blocks(self._paths[0], self._separator, PIECE * ROW)
+
+    def _error(
+        self, block: int, positions: Sequence[int], row: int | None, at: int | None, *what: object
+    ) -> ArgumentError:
+        """Of a row of CSV: the block is read once more, so that none has to be kept."""
+        text = next(itertools.islice(self._texts(), block, None))
+        return text.error(row, None if at is None else positions[at], *what)
 
     def table(self, piece: Piece) -> Table:
         """A piece as a table."""
@@ -144,29 +152,10 @@ class Pieces:
         return Table(names, lambda *_: columns, piece.error)
 
 
-def _in_text(
-    text: CsvText, positions: Sequence[int], row: int | None, at: int | None, *what: object
-) -> ArgumentError:
-    return text.error(row, None if at is None else positions[at], *what)
-
-
 def _in_file(
     path: Path, start: int, row: int | None, _: int | None, *what: object
 ) -> ArgumentError:
     return TableError(path, None, *what, row=None if row is None else start + row + 1)
-
-
-def _differs(schema: Any, own: Any, first: Path) -> str:
-    """What is other in a second schema."""
-    for field in schema:
-        if own.get_field_index(field.name) < 0:
-            return f"has no column {shown(field.name)}, but {first} has: give files of one schema."
-        if (kind := own.field(field.name).type) != field.type:
-            return (
-                f"the column {shown(field.name)} is of type {kind}, but in {first} it is of type "
-                f"{field.type}: give files of one schema."
-            )
-    return f"has other columns, or in another order, than {first}: give files of one schema."
 
 
 def _groups(metadata: Any) -> Iterator[list[int]]:
@@ -200,7 +189,7 @@ def read_streamed(
     for piece in whole:
         found.add(read(pieces.table(piece)))
     if found.again():
-        rows, found = found.rows, Counted(False)
+        rows, found = found.rows, Counted(False, found.number)
         for number in range(bins := rows // PIECE + 1):
             of_bin = _of_bin(pieces, columns, called, number, bins)
             if of_bin is not None:
@@ -223,9 +212,9 @@ def _whole_lists(pieces: Iterable[Piece], lists: Sequence[str]) -> Iterator[Piec
             column = rows.cells.column(name)
             other |= compute.not_equal(column, column[-1]).fill_null(True).to_numpy()
         cut = size - int(other[::-1].argmax()) if other.any() else 0
-        held = [rows.of(range(cut, size))]
+        held = [rows.between(cut, size)]
         if cut:
-            yield rows.of(range(cut))
+            yield rows.between(0, cut)
     if held:
         yield held[0]
 
@@ -245,7 +234,8 @@ def _of_bin(
             hashes = np.array([zlib.crc32(str(value).encode()) for value in distinct.values],
                               dtype=np.uint32)  # fmt: skip
             hashed = hashed * np.uint32(31) + hashes[distinct.codes]
-        found.append(piece.of(np.flatnonzero(hashed % bins == number)))
+        rows = np.flatnonzero(hashed % bins == number)
+        found.append(Piece(piece.cells.take(rows), [(rows, piece.places[0][1])]))
     there = [piece for piece in found if piece.cells.num_rows]
     return Piece.joined(there) if there else None
 
@@ -253,8 +243,8 @@ def _of_bin(
 class Counted:
     """What was read so far: equal lists of some pieces together, packed."""
 
-    def __init__(self, by_list: bool) -> None:
-        self._number: dict[Any, int] = {}  # of each name, in order of appearance
+    def __init__(self, by_list: bool, number: dict[Any, int] | None = None) -> None:
+        self.number = number or {}  # of each name, in order of appearance
         self._by_list = by_list
         self._keys: list[AnyArray] = []
         self._parts: list[Packed] = []
@@ -268,14 +258,14 @@ class Counted:
         if self._by_list and isinstance(read, Rankings):
             assert read.tiers.keys is not None
             self._keys.append(read.tiers.keys)
-        code = np.array([self._number.setdefault(name, len(self._number)) for name in read.items])
-        self._left.append(read.recoded(code, len(self._number)))
+        code = np.array([self.number.setdefault(name, len(self.number)) for name in read.items])
+        self._left.append(read.recoded(code, len(self.number)))
         if sum(each.entries for each in self._left) > PART:
             self._merge()
 
     def _merge(self) -> None:
         before = sum(each.entries for each in self._left)
-        size = len(self._number)
+        size = len(self.number)
         every = np.arange(size)
         merged = together([each.recoded(every, size) for each in self._left])
         self._left = [merged]
@@ -302,7 +292,7 @@ class Counted:
             self._merge()
         parts = [*self._parts, *(each.packed() for each in self._left)]
         self._left = []
-        names = tuple(self._number)
+        names = tuple(self.number)
         if any(isinstance(name, str) for name in names):
             names = tuple(map(str, names))
         known = {name: code for code, name in enumerate(dict.fromkeys(names))}

@@ -502,6 +502,40 @@ def open_parquet(path: Path) -> Iterator[Any]:
             yield parquet.ParquetFile(raw, page_checksum_verification=True)
 
 
+def one_schema(paths: Sequence[Path]) -> list[str]:
+    """The names of the columns of Parquet files, which all have them: numbers in all, or words."""
+    first: Any = None
+    for path in paths:
+        with open_parquet(path) as file:
+            schema = file.schema_arrow
+        first = first or schema
+        for name in (*first.names, *schema.names):
+            for here, there, lacks in ((schema, paths[0], path), (first, path, paths[0])):
+                if name not in here.names:
+                    what = (
+                        f"has no column {shown(name)}, but {there} has: give files of one schema."
+                    )
+                    raise TableError(lacks, None, what)
+            one, other = (each.field(name).type for each in (first, schema))
+            if _comparable(one) != _comparable(other):
+                raise TableError(
+                    path, None, f"the column {shown(name)} is of type {other}, but in {paths[0]} "
+                    f"of type {one}: give files of one schema.",
+                )  # fmt: skip
+    return list(first.names)
+
+
+def _comparable(kind: Any) -> str:
+    """A type as far as it matters: how many bits a number has, or a category, does not."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if _is_number(kind) or types.is_boolean(kind) or types.is_null(kind):
+        return "number"
+    return "string" if types.is_large_string(kind) else str(kind)
+
+
 def parquet_columns(path: Path, file: Any, positions: Sequence[int]) -> ArrowColumns:
     """Some columns of an open Parquet file."""
     names = file.schema_arrow.names

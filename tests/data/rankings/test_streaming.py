@@ -1,0 +1,209 @@
+"""Tables read piece by piece hold what they hold when they are read at once."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tierrank as tr
+from tierrank.data import DataFileError, Games, Rankings, read_rankings
+from tierrank.data.rankings import reading, streaming
+from tierrank.data.rankings.container import PartedRankings
+from tierrank.data.rankings.reading import read_lists_or_games
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """Every table is large, and a piece has about 50 rows."""
+    monkeypatch.setattr(streaming, "LARGE", 0)
+    monkeypatch.setattr(streaming, "PIECE", 50)
+    monkeypatch.setattr(streaming, "PART", 300)
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Lists stay in parts, however few they are."""
+    monkeypatch.setattr(streaming, "FEW", 0)
+    monkeypatch.setattr(reading, "FEW", 0)
+
+
+def votes(lists=120, seed=0, name=str):
+    """Lists of two to five of eight items, with ties, some of them alike; row after row."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for number in range(lists):
+        chosen = random.choice(8, random.integers(2, 6), replace=False)
+        ranks = np.sort(random.integers(1, 4, len(chosen)))
+        rows += [(number, name(i + 3), rank) for i, rank in zip(chosen, ranks, strict=True)]
+    return pd.DataFrame(rows, columns=["list", "item", "rank"])
+
+
+def in_files(frame, folder, files=3):
+    """The rows in Parquet files, which cut lists, with row groups, which cut them too."""
+    folder.mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(len(frame)), files)):
+        part = frame.iloc[rows]
+        part.to_parquet(folder / f"{number}.parquet", index=False, row_group_size=37)
+    return folder
+
+
+def same(found, whole):
+    """Whether they hold the same lists as often, over the same items in the same order."""
+    assert found.items == whole.items
+    one, two = (
+        sorted(zip(map(repr, each.tiers.to_rankings()), each.weights.tolist(), strict=True))
+        for each in (sorted_inside(found), sorted_inside(whole.together()))
+    )
+    assert one == two
+
+
+def sorted_inside(rankings):
+    """The same with the items of a tie by their numbers."""
+    tiers = rankings.tiers
+    tier = np.repeat(np.arange(len(tiers.tier_sizes)), tiers.tier_sizes.numpy())
+    order = np.lexsort((tiers.items.numpy(), tier))
+    return replace(rankings, tiers=replace(tiers, items=tiers.items[order]))
+
+
+@pytest.mark.parametrize(
+    ("name", "mixed"),
+    [(str, False), (int, True), ("item {}".format, True)],
+    ids=["digits", "integers, mixed", "words, mixed"],
+)
+def test_a_folder_holds_the_lists_of_its_rows(tmp_path, name, mixed):
+    frame = votes(name=name)
+    if mixed:  # so that lists come again and again
+        frame = frame.sample(frac=1, random_state=1)
+    found = read_rankings(in_files(frame, tmp_path / "votes"))
+    same(found, read_rankings(frame))
+    assert "list list, item item, rank rank" in found.read_as
+
+
+def test_a_pattern_names_files(tmp_path):
+    frame = votes()
+    in_files(frame, tmp_path / "votes")
+    same(read_rankings(tmp_path / "votes" / "?.parquet"), read_rankings(frame))
+
+
+@pytest.mark.parametrize(
+    ("mixed", "quoted", "break_"),
+    [(False, False, "\n"), (True, True, "\n"), (False, True, "\r\n"), (False, False, "\r")],
+)
+def test_a_large_csv_file_holds_the_lists_of_its_rows(tmp_path, monkeypatch, mixed, quoted, break_):
+    frame = votes(name=(lambda i: f'an "item",\nor {i}') if quoted else str)
+    if mixed:
+        frame = frame.sample(frac=1, random_state=1)
+    file = tmp_path / "votes.csv"
+    frame.to_csv(file, index=False, lineterminator=break_)
+    found = read_rankings(file)
+    monkeypatch.setattr(streaming, "LARGE", 10**9)
+    same(found, read_rankings(file))
+
+
+def test_numbers_that_are_words_in_a_later_piece_are_words(tmp_path):
+    frame = votes()
+    frame.loc[len(frame) - 1, "item"] = "no number"
+    file = tmp_path / "votes.csv"
+    frame.to_csv(file, index=False)
+    found = read_rankings(file)
+    assert found.items[-1] == "no number"
+    assert all(isinstance(item, str) for item in found.items)
+    same(found, read_rankings(frame))
+
+
+def test_lists_in_parts_give_the_estimates_of_lists(tmp_path, many):
+    frame = votes(300)
+    one = tr.RankAggregator(uncertainty="sandwich").fit(read_rankings(frame))
+    parted = read_rankings(in_files(frame, tmp_path / "votes"))
+    assert isinstance(parted, PartedRankings)
+    assert len(parted.parts) > 1
+    two = tr.RankAggregator(uncertainty="sandwich").fit(parted)
+    assert two.items_ == one.items_
+    np.testing.assert_allclose(two.log_worths_, one.log_worths_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(two.standard_errors_, one.standard_errors_, rtol=0, atol=1e-9)
+    assert two.log_likelihood_ == pytest.approx(one.log_likelihood_, abs=1e-9)
+    same(parted.gather(), read_rankings(frame))
+
+
+def test_what_is_not_kept_is_made_anew(tmp_path, many, monkeypatch):
+    parted = read_rankings(in_files(votes(300), tmp_path / "votes"))
+    kept = tr.RankAggregator().fit(parted)
+    monkeypatch.setattr("tierrank.aggregation.dask.KEPT", 0)
+    anew = tr.RankAggregator().fit(parted)
+    np.testing.assert_array_equal(anew.log_worths_, kept.log_worths_)
+    np.testing.assert_array_equal(anew.covariance(), kept.covariance())
+
+
+def games(rows=400, seed=0):
+    random = np.random.default_rng(seed)
+    first = random.integers(6, size=rows)
+    second = (first + random.integers(1, 6, size=rows)) % 6
+    won = random.choice(["first", "second", "tie"], rows)
+    sides = {"first": [f"p{i}" for i in first], "second": [f"p{i}" for i in second]}
+    return pd.DataFrame({**sides, "winner": won})
+
+
+def test_games_are_counted_over_pieces(tmp_path, many):
+    frame = games()
+    whole = read_lists_or_games(frame)
+    found = read_lists_or_games(in_files(frame, tmp_path / "games"))
+    assert isinstance(found, PartedRankings)
+    assert found.of_games
+    assert found.entries < 2 * len(frame)
+    gathered = found.gather()
+    assert isinstance(gathered, Games)
+    assert gathered.items == whole.items
+    assert gathered.weights.sum() == len(frame)
+    one, two = tr.PairedTies().fit(whole), tr.PairedTies().fit(found)
+    np.testing.assert_allclose(two.log_worths_, one.log_worths_, rtol=0, atol=1e-9)
+    one, two = tr.RankAggregator().fit(whole), tr.RankAggregator().fit(found)
+    np.testing.assert_allclose(two.log_worths_, one.log_worths_, rtol=0, atol=1e-9)
+
+
+def test_few_games_are_rankings_to_who_asks_for_rankings(tmp_path):
+    assert isinstance(read_rankings(in_files(games(), tmp_path / "games")), Rankings)
+
+
+def test_a_fault_is_named_with_its_line_and_its_row(tmp_path):
+    frame = votes()
+    frame["rank"] = frame["rank"].astype(object)
+    frame.loc[300, "rank"] = "last"
+    file = tmp_path / "votes.csv"
+    frame.to_csv(file, index=False)
+    with pytest.raises(DataFileError, match=r"votes\.csv, line 302: .*'last'"):
+        read_rankings(file)
+    frame["rank"] = frame["rank"].replace("last", None).astype(float)
+    folder = in_files(frame, tmp_path / "votes", files=2)
+    row = 301 - -(-len(frame) // 2)
+    with pytest.raises(DataFileError, match=rf"1\.parquet, row {row}: the rank is missing"):
+        read_rankings(folder)
+
+
+def test_two_schemas_are_refused_by_name(tmp_path):
+    frame = votes()
+    folder = in_files(frame, tmp_path / "votes")
+    frame.assign(rank=frame["rank"].astype(str)).to_parquet(folder / "7.parquet", index=False)
+    with pytest.raises(DataFileError, match=r"7\.parquet: the column 'rank' is of type \w+, but"):
+        read_rankings(folder)
+    frame.drop(columns="item").to_parquet(folder / "7.parquet", index=False)
+    with pytest.raises(DataFileError, match=r"7\.parquet: has no column 'item', but .*0\.parquet"):
+        read_rankings(folder)
+    frame.assign(more=1).to_parquet(folder / "7.parquet", index=False)
+    with pytest.raises(DataFileError, match=r"0\.parquet: has no column 'more', but .*7\.parquet"):
+        read_rankings(folder)
+
+
+def test_numbers_of_several_types_are_one_schema(tmp_path):
+    frame = votes()
+    folder = in_files(frame, tmp_path / "votes")
+    second = pd.read_parquet(folder / "1.parquet")
+    second.assign(rank=second["rank"].astype(float)).to_parquet(folder / "1.parquet", index=False)
+    same(read_rankings(folder), read_rankings(frame))
+
+
+def test_a_folder_without_tables_is_refused(tmp_path):
+    with pytest.raises(DataFileError, match=r"is a folder without \.parquet files"):
+        read_rankings(tmp_path)
