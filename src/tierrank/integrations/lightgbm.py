@@ -91,7 +91,7 @@ def _read(labels: Any, scores: Any, weight: Any, group: Any) -> tuple[AnyArray, 
 def _weights_of_lists(weights: AnyArray, lengths: AnyArray) -> AnyArray:
     """[lists] the weight of each list, which all of its rows have."""
     starts = np.cumsum(lengths) - lengths
-    first = weights[np.minimum(starts, len(weights) - 1)]
+    first: AnyArray = weights[np.minimum(starts, len(weights) - 1)]
     other = weights != np.repeat(first, lengths)
     if other.any():
         row = int(np.argmax(other))
