@@ -15,6 +15,7 @@ from tierrank.cli.options import Reading
 from tierrank.data import RankingData, read, read_folds
 from tierrank.data.files import is_table
 from tierrank.data.letor import check_fewer, read_letor_files
+from tierrank.data.ranking_data import Part
 from tierrank.data.tables.opening import absent
 from tierrank.errors import ArgumentError
 from tierrank.metrics.lists import Lists, read_lists
@@ -59,10 +60,12 @@ def read_file(
     *,
     labelled: bool = True,
     weighted: bool = True,
+    part: Part | None = None,
 ) -> RankingData:
     """Read a file; of a table the columns of these names, or all, and perhaps no labels."""
     fill = _fill(how) if weighted else how.fill()
     options: dict[str, Any] = {"label": how.label if labelled else None, "query": how.query}
+    options["part"] = part
     if is_table(path):
         dropped = _dropped(how, features)
         options |= {"features": features, "drop": dropped, "separator": how.separator}
@@ -71,18 +74,20 @@ def read_file(
         if how.zero_based:
             options["one_based"] = False
     options["cache"] = how.cache_for(path)
-    return _not_empty(read(path, missing="keep" if fill is None else fill, **options), path)
+    return _not_empty(read(path, missing="keep" if fill is None else fill, **options), path, part)
 
 
-def read_train_and_valid(train: Path, valid: Path | None, how: Reading) -> Parts:
+def read_train_and_valid(
+    train: Path, valid: Path | None, how: Reading, part: Part | None = None
+) -> Parts:
     """Read a training file, and a validation file with the same columns."""
     if valid is not None and is_table(train) != is_table(valid):
         raise ValueError(f"{train} and {valid}: one is a table and one is not; give one kind.")
     if valid is None or is_table(train):
-        rows, weights = _without_weights(read_file(train, how), how, train)
+        rows, weights = _without_weights(read_file(train, how, part=part), how, train)
         if valid is None:
             return Parts(rows, weights=weights)
-        held_out = read_file(valid, how, rows.feature_names, weighted=False)
+        held_out = read_file(valid, how, rows.feature_names, weighted=False, part=part)
         return Parts(rows, held_out, weights=weights)
     _refuse_columns(train, how)
     fill = how.fill()
@@ -91,8 +96,9 @@ def read_train_and_valid(train: Path, valid: Path | None, how: Reading) -> Parts
         one_based=False if how.zero_based else "auto",
         missing=np.nan if fill is None else fill,
         cache=how.cache_for(train, valid),
+        part=part,
     )
-    return Parts(_not_empty(both[0], train), _not_empty(both[1], valid))
+    return Parts(_not_empty(both[0], train, part), _not_empty(both[1], valid, part))
 
 
 def lists_of(part: RankingData, name: str, metric: Metric) -> Lists:
@@ -105,7 +111,12 @@ def lists_of(part: RankingData, name: str, metric: Metric) -> Lists:
     return lists
 
 
-def folds_of(folder: Path, how: Reading, features: tuple[str, ...] | None = None) -> list[Fold]:
+def folds_of(
+    folder: Path,
+    how: Reading,
+    features: tuple[str, ...] | None = None,
+    part: Part | None = None,
+) -> list[Fold]:
     """The folds in a folder."""
     if how.zero_based:
         raise ValueError("--zero-based is for a single file, not for a folder.")
@@ -113,16 +124,20 @@ def folds_of(folder: Path, how: Reading, features: tuple[str, ...] | None = None
     return read_folds(
         folder, label=how.label, query=how.query, features=features,
         drop=_dropped(how, features),
-        missing="keep" if fill is None else fill, separator=how.separator,
+        missing="keep" if fill is None else fill, separator=how.separator, part=part,
         cache=how.cache_for(*(file for file in folder.rglob("*.*") if file.suffix != ".npy")),
     )  # fmt: skip
 
 
 def read_fold(
-    folder: Path, fold: int | None, how: Reading, features: tuple[str, ...] | None = None
+    folder: Path,
+    fold: int | None,
+    how: Reading,
+    features: tuple[str, ...] | None = None,
+    part: Part | None = None,
 ) -> Parts:
     """Read train, validation and test of a folder's only fold, or of the one that is chosen."""
-    folds = folds_of(folder, how, features)
+    folds = folds_of(folder, how, features, part)
     if fold is None:
         if len(folds) > 1:
             raise ValueError(
@@ -260,7 +275,7 @@ def _query_blocks(data: RankingData, most: int) -> Iterator[AnyArray]:
         start = end
 
 
-def _not_empty(data: RankingData, path: Path) -> RankingData:
-    if not len(data):
+def _not_empty(data: RankingData, path: Path, part: Part | None = None) -> RankingData:
+    if not len(data) and part is None:
         raise ValueError(f"{path}: has no rows.")
     return data

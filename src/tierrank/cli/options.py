@@ -167,7 +167,12 @@ def waiting(what: str) -> Iterator[None]:
 
 def process_number() -> int:
     """Which of `torchrun`'s processes this is; 0 without it."""
-    return int(os.environ.get("RANK", 0)) if "TORCHELASTIC_RUN_ID" in os.environ else 0
+    return int(os.environ.get("RANK", 0)) if by_torchrun() else 0
+
+
+def by_torchrun() -> bool:
+    """Whether `torchrun` started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def spell(argument: Argument) -> str:

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.cluster import Cluster
@@ -24,6 +26,7 @@ from tierrank.cli.options import (
 if TYPE_CHECKING:
     from tierrank.cli.inputs import Parts
     from tierrank.ranking.base import Ranker
+    from tierrank.ranks import Ranks
 
 HELD_OUT = 0.2  # of the queries, for rankers that need to know when to stop
 
@@ -93,7 +96,8 @@ def train(
     objective_params = parse_settings(objective_param or (), "--objective-param")
     more = parse_settings(settings or (), "--set")
 
-    from tierrank.cli.training import TrainingFolder, train_into
+    from tierrank.cli.training import TrainingFolder, after_restart, train_into
+    from tierrank.ranks import ALONE, Ranks
 
     options.use_threads(threads)
     ranker = make_ranker(
@@ -107,6 +111,7 @@ def train(
         threads=threads,
     )
     folder = TrainingFolder(out)
+    resume, overwrite = after_restart(folder, resume=resume, overwrite=overwrite)
     if cluster:
         _check_for_cluster(kind, how)
         course = {"resume": resume, "overwrite": overwrite}
@@ -117,10 +122,21 @@ def train(
                 summarise=_summarise_course, unit="step",
             )  # fmt: skip
         return
-    read = partial(_read, data, kind, how, seed)
-    if process_number() > 0:  # started by torchrun to help the first, which says and saves all
-        if kind == "neural":
-            _fit(ranker, read())
+    helps = process_number() > 0  # started by torchrun to help the first, which says and saves all
+    if helps and (kind != "neural" or (resume and folder.state == "finished")):
+        return
+    ranks = Ranks.join() if kind == "neural" and options.by_torchrun() else ALONE
+    read = partial(_read, data, kind, how, seed, ranks)
+    kept = {"checkpoint": folder.checkpoint, "checkpoint_every": checkpoint_every}
+    if helps:
+        try:
+            folder.check(resume=resume, overwrite=overwrite)
+        except ValueError:  # which the first says
+            raise typer.Exit(1) from None
+        parts = read()
+        _describe(ranker, parts, ranks)
+        _fit(ranker, parts, ranks, **kept)
+        _summarise(ranker, parts, 0.0, ranks)
         return
 
     def shown(ranker: Ranker, parts: Parts, checkpoint: Path) -> None:
@@ -128,86 +144,91 @@ def train(
 
         with FitDisplay(ranker.metric) as display:
             display.begin(kind)
-            _fit(
-                ranker,
-                parts,
-                checkpoint=checkpoint,
-                checkpoint_every=checkpoint_every,
-                watch=display.watch,
-            )
+            _fit(ranker, parts, ranks, **kept, watch=display.watch)
 
     train_into(
         folder, ranker, resume=resume, overwrite=overwrite, read=read,
-        describe=_describe, fit=shown, summarise=_summarise, unit="step",
+        describe=partial(_describe, ranks=ranks), fit=shown,
+        summarise=partial(_summarise, ranks=ranks), unit="step",
     )  # fmt: skip
 
 
-def _read(data: Path, kind: str, how: TrainingData, seed: int) -> Parts:
+def _read(data: Path, kind: str, how: TrainingData, seed: int, ranks: Ranks) -> Parts:
     from tierrank.cli.progress import converting
 
     with converting():
-        return _read_parts(data, kind, how, seed)
+        return _read_parts(data, kind, how, seed, ranks)
 
 
-def _read_parts(data: Path, kind: str, how: TrainingData, seed: int) -> Parts:
+def _read_parts(data: Path, kind: str, how: TrainingData, seed: int, ranks: Ranks) -> Parts:
     from tierrank.cli.inputs import Parts, read_fold, read_train_and_valid
     from tierrank.ranking.comparison import hold_out
 
     valid, fraction = how.valid, how.valid_fraction
+    part = (ranks.rank, ranks.size) if ranks.size > 1 else None
     if data.is_dir():
         if valid is not None or fraction is not None:
             raise ValueError(
                 f"{data}: is a folder that has its own validation part: leave out --valid and "
                 "--valid-fraction, or give the training file."
             )
-        return read_fold(data, how.fold, how)
+        return read_fold(data, how.fold, how, part=part)
     if how.fold is not None:
         raise ValueError(f"{data}: is a file, so it has no folds: leave out --fold.")
     if valid is not None:
         if fraction is not None:
             raise ValueError("--valid gives the validation data: leave out --valid-fraction.")
-        return read_train_and_valid(data, valid, how)
-    parts = read_train_and_valid(data, None, how)
+        return read_train_and_valid(data, valid, how, part)
+    parts = read_train_and_valid(data, None, how, part)
     share = fraction if fraction is not None else 0.0 if kind == "linear" else HELD_OUT
     if share == 0:
         return parts
-    if fraction is None and parts.train.n_queries < 2:
+    if fraction is None and sum(ranks.gather(parts.train.n_queries)) < 2:
         note("there is one query only: nothing is held out, and the last step is kept.")
         return parts
-    kept, held_out = hold_out(parts.train, share, seed)
+    kept, held_out = hold_out(parts.train, share, seed, ranks)
     if fraction is None:
         note(f"{share:.0%} of the queries are held out to know when to stop; --valid FILE gives "
              "others, --valid-fraction 0 learns from all.")  # fmt: skip
     return Parts(kept, held_out, weights=parts.weights)
 
 
-def _describe(ranker: Ranker, parts: Parts) -> None:
+def _describe(ranker: Ranker, parts: Parts, ranks: Ranks) -> None:
     from tierrank import metrics
     from tierrank.cli.inputs import lists_of
     from tierrank.cli.training import objective_of
     from tierrank.report.tables import plain_table
 
     metric = metrics.from_name(ranker.metric)
-    lists = {name: lists_of(part, name, metric) for name, part in parts.named().items()}
     features = parts.train.n_features
     table = plain_table(
         f"{features:,} feature{'s' * (features != 1)}",
         "part", "rows", "queries", "rows a query", "tiers a query", "one tier only",
     )  # fmt: skip
-    for name, part in lists.items():
-        counts = part.n_tiers
+    for name, part in parts.named().items():
+        own = [0, 0, 0, 0]
+        if len(part):
+            counts = lists_of(part, name, metric).n_tiers
+            own = [len(part), len(counts), int(counts.sum()), int((counts == 1).sum())]
+        rows, queries, tiers, single = map(sum, zip(*ranks.gather(own), strict=True))
         table.add_row(
-            name, f"{len(part.labels):,}", f"{len(counts):,}", f"{part.sizes.mean():.1f}",
-            f"{counts.mean():.1f}", f"{int((counts == 1).sum()):,}",
+            name, f"{rows:,}", f"{queries:,}", f"{rows / queries:.1f}", f"{tiers / queries:.1f}",
+            f"{single:,}",
         )  # fmt: skip
+    if ranks.rank:
+        return
     console = stdout()
     console.print(table)
     stops = parts.valid is not None and _keeps_best(ranker)
     judged = f"; the best step by {ranker.metric} on valid is kept" if stops else ""
     console.print(f"{type(ranker).__name__} by {objective_of(ranker)}{judged}", markup=False)
+    if ranks.size > 1:
+        console.print(f"{ranks.size} processes, each with its part of the queries")
 
 
-def _fit(ranker: Ranker, parts: Parts, **more: Any) -> None:
+def _fit(ranker: Ranker, parts: Parts, ranks: Ranks, **more: Any) -> None:
+    if ranks.size > 1:
+        more["sharded"] = True
     train, valid = parts.train, parts.valid
     held_out = None if valid is None else (valid.X, valid.y, valid.qid)
     weights = parts.list_weights()
@@ -221,16 +242,23 @@ def _fit(ranker: Ranker, parts: Parts, **more: Any) -> None:
             ranker.feature_names_in_ = np.asarray(train.feature_names, dtype=object)
 
 
-def _summarise(ranker: Ranker, parts: Parts, seconds: float) -> None:
+def _summarise(ranker: Ranker, parts: Parts, seconds: float, ranks: Ranks) -> None:
     from tierrank import metrics
     from tierrank.cli.inputs import scores_of
+    from tierrank.ranking.base import sum_and_number
     from tierrank.report.tables import plain_table
 
     metric = metrics.from_name(ranker.metric)
     table = plain_table(None, "part", metric.name)
     for name, part in parts.named().items():
-        value = metric(scores_of(ranker, part), part.y, qid=part.qid)
-        table.add_row(name, f"{value:.4f}")
+        own = (0.0, 0)
+        if len(part):
+            scores = scores_of(ranker, part)
+            own = sum_and_number(metric(scores, part.y, qid=part.qid, reduction="none"))
+        total, number = map(sum, zip(*ranks.gather(own), strict=True))
+        table.add_row(name, f"{total / number:.4f}")
+    if ranks.rank:
+        return
     stdout().print(table)
     _summarise_course(ranker, parts, seconds)
 

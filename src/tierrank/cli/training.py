@@ -7,6 +7,7 @@ is saved. So a process may be killed at any moment, and the next one knows what 
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -103,6 +104,13 @@ def train_into(
     folder.drop_checkpoint()
     summarise(ranker, data, time.monotonic() - begun)
     stdout().print(f"The model is in {folder.path}", markup=False, soft_wrap=True)
+
+
+def after_restart(folder: TrainingFolder, *, resume: bool, overwrite: bool) -> tuple[bool, bool]:
+    """Whether to resume or overwrite: what torchrun starts once more goes on by itself."""
+    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)):
+        resume = resume or folder.state == "unfinished" or not overwrite
+    return resume, overwrite and not resume
 
 
 def has_steps(ranker: Any) -> bool:

@@ -88,6 +88,11 @@ class DataFileError(ArgumentError):
         self.row = row
         self._column = column
 
+    def further_down(self, lines: int) -> DataFileError:
+        """The same, so many lines further down."""
+        line = None if self.line is None else self.line + lines
+        return type(self)(self.path, line, *self.args[1:], column=self._column, row=self.row)
+
     def __reduce__(self) -> tuple[Any, ...]:  # another process may have raised it
         remade = partial(type(self), column=self._column, row=self.row)
         return remade, (self.path, self.line, *self.args[1:])

@@ -6,13 +6,15 @@ what its faults mean, and what several files have to agree on.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice, pairwise
-from os import PathLike
+from os import SEEK_END, PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import IO, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -34,7 +36,9 @@ from tierrank.data.files import (
     writing,
 )
 from tierrank.data.mapped import blocks
-from tierrank.data.ranking_data import RankingData
+from tierrank.data.ranking_data import Part, RankingData, check_part
+from tierrank.errors import Argument, ArgumentError
+from tierrank.ranks import ALONE, Ranks
 
 OneBased = Literal["auto", True, False]
 PARTS = ("train", "vali", "test")
@@ -42,7 +46,12 @@ PARTS = ("train", "vali", "test")
 # bytes of a cell of a dense array, and of an entry of a sparse one (value and column)
 _CELL, _ENTRY = 8, 12
 _BLOCK = 1 << 20  # bytes looked at at once
+_BACK = 1 << 14  # bytes that are read to find the row before a place
 _EXACT_INTEGERS = 2**53
+_QID = re.compile(rb"\s*[^\s#:]+\s+qid:([^\s#]*)")
+
+Place = tuple[int | None, int | None]  # line and column
+NOWHERE: Place = (None, None)
 
 
 class LetorError(DataFileError):
@@ -60,6 +69,7 @@ def read_letor(
     keep_comments: bool = False,
     cache: Where = False,
     max_expansion: float | None = None,
+    part: Part | None = None,
 ) -> RankingData:
     """Read a LETOR or svmlight ranking file.
 
@@ -102,6 +112,12 @@ def read_letor(
         done anew.
     max_expansion
         how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    part
+        (rank, ranks), to read one of so many parts, of about as many bytes each: it begins where a
+        query does, and ends where one ends. Rows of a query are then adjacent. What cannot be cut,
+        as it is compressed, in a cache or without qid, is read whole, for its part of the queries.
+        Processes of `torchrun`, or of a process group, settle together what `n_features` and
+        `one_based` leave open; others give both.
 
     Raises
     ------
@@ -126,7 +142,7 @@ def read_letor(
     """
     return read_letor_files(
         [Path(path)], n_features=n_features, one_based=one_based, missing=missing, dense=dense,
-        keep_comments=keep_comments, cache=cache,
+        keep_comments=keep_comments, cache=cache, part=part,
     )[0]  # fmt: skip
 
 
@@ -175,6 +191,7 @@ def read_letor_files(
     dense: bool | None = None,
     keep_comments: bool = False,
     cache: Where = False,
+    part: Part | None = None,
 ) -> list[RankingData]:
     """Read files that belong together, so that their columns agree; options as in `read_letor`."""
     if not isinstance(one_based, bool) and one_based != "auto":
@@ -187,18 +204,46 @@ def read_letor_files(
                 None,
                 "is a folder: read one of its files, or all with read_letor_fold or read_folds.",
             )
+    check_part(part)
     files: list[_InMemory] | list[_OnDisk]
     if cache is False:
-        files = [_InMemory(path, missing, keep_comments) for path in paths]
+        files = [_InMemory(path, missing, keep_comments, part) for path in paths]
     elif keep_comments:
         raise ValueError("comments are not kept in a cache: leave out keep_comments, or cache.")
     else:
         files = [_OnDisk(path, missing, cache) for path in paths]
     found = [file.found for file in files]
+    if part is not None:
+        found = _agreed(found, part, said=n_features is not None and one_based != "auto")
     base, columns = _base_and_columns(found, n_features, one_based)
     if dense is None:
         dense = _is_dense(found, columns)
-    return [file.data(base, columns, dense) for file in files]
+    read = [file.data(base, columns, dense) for file in files]
+    if part is None:
+        return read
+    cut = [file.is_part for file in files]
+    return [data if whole else data.part(part) for data, whole in zip(read, cut, strict=True)]
+
+
+def _agreed(files: Sequence[_Found], part: Part, *, said: bool) -> list[_Found]:
+    """What is known of files whose parts all ranks have read; of no place, in which line it is."""
+    ranks = Ranks.join()
+    if ranks.size != part[1] and not said:
+        raise ArgumentError(
+            Argument("part"),
+            f" is {part!r}, but there is no group of {part[1]} processes, and a part alone does "
+            "not tell how many features there are, nor whether their numbers start at 0: give ",
+            Argument("n_features"), " and ", Argument("one_based"), ", or start the processes by "
+            "torchrun.",
+        )  # fmt: skip
+    others = ranks if ranks.size == part[1] else ALONE
+    together = []
+    for file, *parts in zip(files, *others.gather([file[1:] for file in files]), strict=True):
+        found = reduce(_Found.followed_by, [_Found(file.path, *each) for each in parts])
+        place = None if found.first_zero is None else NOWHERE
+        found = found._replace(first_zero=place, largest_at=NOWHERE)
+        together.append(found if others is ALONE else _not_empty(found))
+    return together
 
 
 def _part(folder: Path, part: str) -> Path | None:
@@ -216,9 +261,9 @@ class _Found(NamedTuple):
     path: Path
     rows: int = 0
     entries: int = 0
-    first_zero: Sequence[int] | None = None  # line and column of the first index 0
+    first_zero: Place | None = None  # line and column of the first index 0
     largest: int = -1  # the largest index
-    largest_at: Sequence[int] = (1, 1)  # where it stands first
+    largest_at: Place = (1, 1)  # where it stands first
 
     def followed_by(self, other: _Found) -> _Found:
         """The same of these rows and others that come after them."""
@@ -232,8 +277,8 @@ class _Found(NamedTuple):
             other.largest_at if wider else self.largest_at,
         )
 
-    def error(self, place: Sequence[int], what: str) -> LetorError:
-        """Name a line and a column."""
+    def error(self, place: Place, what: str) -> LetorError:
+        """Name a line and a column, which are not known of a file in parts."""
         return LetorError(self.path, place[0], what, column=place[1])
 
 
@@ -245,7 +290,7 @@ def _base_and_columns(
     if with_zero and one_based is True:
         file = with_zero[0]
         what = "the feature index is 0, but one_based=True says they start at 1: pass False."
-        raise file.error(file.first_zero or (), what)
+        raise file.error(file.first_zero or NOWHERE, what)
     base = int(not with_zero if one_based == "auto" else one_based)
     widest = max(files, key=lambda file: file.largest)
     if n_features is None:
@@ -295,16 +340,33 @@ def _is_dense(files: Sequence[_Found], columns: int) -> bool:
 
 
 class _InMemory:
-    """A file that is read whole."""
+    """A file that is read whole, or a part of it that begins and ends where queries do."""
 
-    def __init__(self, path: Path, missing: float, keep_comments: bool) -> None:
-        self._parsed = _parse(Text(path, LetorError), missing, keep_comments)
-        self.found = _not_empty(self._parsed.found)
+    def __init__(self, path: Path, missing: float, keep_comments: bool, part: Part | None) -> None:
+        borders = None if part is None else _borders(path, part)
+        self.is_part = borders is not None
+        if borders is None:
+            self._parsed = _parse(Text(path, LetorError), missing, keep_comments)
+            self.found = _not_empty(self._parsed.found)
+            return
+        start, end = borders
+        with path.open("rb") as file:
+            file.seek(start)
+            content = file.read(end - start)
+        try:
+            self._parsed = _parse(Text(path, LetorError, content), missing, keep_comments)
+        except LetorError as error:
+            if not start or error.line is None:
+                raise
+            raise error.further_down(_lines_before(path, start)) from None
+        self.found = self._parsed.found
 
     def data(self, base: int, columns: int, dense: bool) -> RankingData:
         """The rows, once it is known how features are counted."""
         parsed, found = self._parsed, self.found
-        qid = _queries_of(found.path, found.rows) if parsed.qid is None else parsed.qid
+        qid = parsed.qid
+        if qid is None:
+            qid = _queries_of(found.path, found.rows) if found.rows else np.empty(0, dtype=np.int64)
         X: Any
         if dense and found.entries == found.rows * columns:  # no index twice: each row has them all
             X = parsed.rows.values.reshape(found.rows, columns)
@@ -342,6 +404,8 @@ class _OnDisk:
         "y": "f8", "qid": "i8", "words": "u1", "ends": "i8", "indices": "i4", "values": "f8",
         "columns": "i4", "X": "f8",
     }  # fmt: skip
+
+    is_part = False
 
     def __init__(self, path: Path, missing: float, where: Where) -> None:
         self._missing = float(missing)
@@ -451,6 +515,63 @@ class _OnDisk:
                 builder.append("columns", rows.columns[some] - np.int32(base))
                 builder.keep(some.stop / found.entries)
         builder.finish({"found": found[1:], "settled": settled}, shapes)
+
+
+def _borders(path: Path, part: Part) -> tuple[int, int] | None:
+    """Where the part of a file begins and ends; None if it has to be read whole."""
+    rank, ranks = part
+    if path.suffix.lower() in SUFFIXES:
+        return None
+    with path.open("rb") as file:
+        size = file.seek(0, SEEK_END)
+        file.seek(0)
+        first = next((line for line in file if _is_row(line)), b"")
+        if _qid_of(first) is None:
+            return None
+        begin, end = (size * place // ranks for place in (rank, rank + 1))
+        return _query_start(file, begin), _query_start(file, end)
+
+
+def _query_start(file: IO[bytes], place: int) -> int:
+    """Where a query begins first, at a place or behind it; the end of the file if none does."""
+    if not place:
+        return 0
+    file.seek(place - 1)
+    start = place - 1 + len(file.readline())  # of the first line that begins at the place or behind
+    before = _qid_before(file, start)
+    file.seek(start)
+    for line in file:
+        if _is_row(line) and _qid_of(line) != before:
+            break
+        start += len(line)
+    return start
+
+
+def _qid_before(file: IO[bytes], end: int) -> bytes | None:
+    """The qid of the last row before a place where a line begins."""
+    text = b""
+    while end:
+        begin = max(0, end - _BACK)
+        file.seek(begin)
+        text, end = file.read(end - begin) + text, begin
+        lines = text.split(b"\n")[begin > 0 :]  # without one that begins further up
+        if last := next((line for line in reversed(lines) if _is_row(line)), None):
+            return _qid_of(last)
+    return None
+
+
+def _is_row(line: bytes) -> bool:
+    return line.removeprefix(MARK).lstrip()[:1] not in (b"", b"#")
+
+
+def _qid_of(line: bytes) -> bytes | None:
+    found = _QID.match(line.removeprefix(MARK))
+    return found and (found[1].lstrip(b"0") if found[1].isdigit() else found[1])
+
+
+def _lines_before(path: Path, end: int) -> int:
+    with path.open("rb") as file:
+        return sum(file.read(min(left, _BLOCK)).count(b"\n") for left in range(end, 0, -_BLOCK))
 
 
 def _lines(text: AnyArray) -> list[str]:

@@ -9,10 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from tierrank._types import AnyArray, FloatArray
+from tierrank.data.mapped import rows_of
+from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers import Tiers
 from tierrank.tiers.labels import group_rows
 
 Missing = float | Literal["keep"]
+Part = tuple[int, int]
+"""Which part of a file is read, (0, 4) to (3, 4): that of a rank, of so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,21 @@ class RankingData:
 
         return from_frame(frame, Wanted(label, query, features, drop), missing)
 
+    def select(self, rows: AnyArray) -> RankingData:
+        """The rows that a mask names, in the same order."""
+        comments = self.comments
+        if comments is not None:
+            comments = tuple(comments[row] for row in np.flatnonzero(rows))
+        X = rows_of(self.X, rows)
+        return RankingData(X, self.y[rows], self.qid[rows], comments, self.feature_names)
+
+    def part(self, part: Part) -> RankingData:
+        """The rows of a part of the queries, these counted in order of first appearance."""
+        rank, ranks = part
+        query, keys = group_rows(self.qid, len(self))
+        borders = len(keys) * rank // ranks, len(keys) * (rank + 1) // ranks
+        return self.select((query >= borders[0]) & (query < borders[1]))
+
     @property
     def n_features(self) -> int:
         """Number of columns of `X`."""
@@ -96,6 +115,17 @@ class RankingData:
     def tiers(self) -> Tiers:
         """One list a query, in order of first appearance: `Tiers.from_labels(y, qid=qid)`."""
         return Tiers.from_labels(self.y, qid=self.qid)
+
+
+def check_part(part: Part | None) -> None:
+    """Refuse what is no part; None is all of a file."""
+    if part is not None:
+        rank, ranks = part
+        if not 0 <= rank < ranks:
+            raise ArgumentError(
+                Argument("part"),
+                f" is (rank, ranks), with ranks counted from 0, not {part!r}.",
+            )
 
 
 def fill_value(missing: Missing) -> float:

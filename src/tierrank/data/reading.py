@@ -21,7 +21,7 @@ from tierrank.data.cache import Where
 from tierrank.data.files import SUFFIXES, DataFileError, expands, is_table
 from tierrank.data.letor import OneBased, read_letor_files
 from tierrank.data.mapped import empty_like
-from tierrank.data.ranking_data import Missing, RankingData, fill_value
+from tierrank.data.ranking_data import Missing, Part, RankingData, fill_value
 from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat
 from tierrank.errors import Argument
@@ -47,6 +47,7 @@ def read(
     one_based: OneBased = "auto",
     cache: Where = False,
     max_expansion: float | None = None,
+    part: Part | None = None,
 ) -> RankingData:
     """Read a file of ranking data, in whatever format its name says.
 
@@ -76,6 +77,9 @@ def read(
         see `read_letor`. A table is read into memory.
     max_expansion
         how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    part
+        (rank, ranks), to read one of so many parts: of LETOR text by bytes (see `read_letor`), of
+        Parquet by rows. CSV is read whole, for its part of the queries.
 
     Raises
     ------
@@ -104,7 +108,7 @@ def read(
     return read_files(
         [path], format=format, label=label, query=query, features=features, drop=drop,
         missing=missing, separator=separator, n_features=n_features, one_based=one_based,
-        cache=cache,
+        cache=cache, part=part,
     )[0]  # fmt: skip
 
 
@@ -123,6 +127,7 @@ def read_files(
     one_based: OneBased = "auto",
     cache: Where = False,
     max_expansion: float | None = None,
+    part: Part | None = None,
 ) -> list[RankingData]:
     """Read files of one kind that belong together, so that their columns agree; see `read`."""
     tables = [path for path in paths if is_table(path)] if format == "auto" else paths
@@ -133,7 +138,7 @@ def read_files(
             raise DataFileError(paths[0], None, what, *named, ".")
         return read_letor_files(
             paths, n_features=n_features, one_based=one_based, missing=fill_value(missing),
-            cache=cache,
+            cache=cache, part=part,
         )  # fmt: skip
     if len(tables) < len(paths):
         other = next(path for path in paths if path not in tables)
@@ -143,7 +148,7 @@ def read_files(
     for path in paths:
         table = read_table(
             path, label=label, query=query, features=features, drop=drop, missing=missing,
-            separator=separator, format=None if format == "auto" else format,
+            separator=separator, format=None if format == "auto" else format, part=part,
         )  # fmt: skip
         if n_features is not None and table.n_features != n_features:
             raise DataFileError(
@@ -238,6 +243,7 @@ def read_folds(
     separator: str | None = None,
     cache: Where = False,
     max_expansion: float | None = None,
+    part: Part | None = None,
 ) -> list[Fold]:
     """Find the folds in a folder.
 
@@ -263,6 +269,8 @@ def read_folds(
         where to look
     label, query, features, drop, missing, separator, cache, max_expansion
         as in `read`
+    part
+        as in `read`; numbered parts are read whole, for this part of the queries of each
 
     Returns
     -------
@@ -286,12 +294,13 @@ def read_folds(
         read_files, label=label, query=query, features=features, drop=drop, missing=missing,
         separator=separator, cache=cache, max_expansion=max_expansion,
     )  # fmt: skip
+    cut = partial(read, part=part)
     inner = _fold_folders(folder)
     if inner:
-        return [_fold_of_files(path, _train_valid_test(path), read) for path in inner]
+        return [_fold_of_files(path, _train_valid_test(path), cut) for path in inner]
     if (files := _train_valid_test(folder)) is not None:
-        return [_fold_of_files(folder, files, read)]
-    parts = _Parts(_numbered_parts(folder), read)
+        return [_fold_of_files(folder, files, cut)]
+    parts = _Parts(_numbered_parts(folder), read, part)
     return [Fold(f"Fold{i + 1}", partial(parts.fold, i)) for i in range(N_PARTS)]
 
 
@@ -309,9 +318,10 @@ def _fold_of_files(folder: Path, files: Sequence[Path] | None, read: Read) -> Fo
 class _Parts:
     """Numbered parts, read once for all folds."""
 
-    def __init__(self, paths: Sequence[Path], read: Read) -> None:
+    def __init__(self, paths: Sequence[Path], read: Read, part: Part | None) -> None:
         self._paths = paths
         self._read = read
+        self._part = part
 
     @cached_property
     def _data(self) -> list[RankingData]:
@@ -327,7 +337,7 @@ class _Parts:
                         f"query {key!r} stands in {self._paths[other].name} too: a query belongs "
                         "to one part, or it would be trained on and tested. Number them anew.",
                     )
-        return data
+        return data if self._part is None else [each.part(self._part) for each in data]
 
     def fold(self, i: int) -> tuple[RankingData, RankingData, RankingData]:
         """Three parts, joined, and two single ones, from part i on."""

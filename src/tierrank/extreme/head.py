@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from tierrank.extreme.rest import Block, FusedObjective, InBlock, Loss
-from tierrank.extreme.sharding import Ranks
 from tierrank.losses.objective import Reduction, reduce
 from tierrank.losses.record import find_fused
+from tierrank.ranks import Ranks
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers
 

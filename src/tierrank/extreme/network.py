@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding_bag
 
 from tierrank._types import AnyArray
-from tierrank.extreme.sharding import Ranks
+from tierrank.ranks import Ranks
 from tierrank.training.settings import check_count
 
 ROWS = 256  # that labels are ranked for at once

@@ -21,9 +21,9 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from tierrank import _native
-from tierrank.extreme.sharding import Ranks
 from tierrank.losses.record import find_fused
 from tierrank.plackett_luce.kernels import compiled_for
+from tierrank.ranks import Ranks
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, range_numbers, ranges
 

@@ -18,127 +18,29 @@ Everything here is done by `torch.distributed`: gloo for the CPU, NCCL for GPUs.
 
 from __future__ import annotations
 
-import atexit
 import json
-import os
 import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.rendezvous import rendezvous
 
 from tierrank import storage
 from tierrank.data.multilabel import MultiLabelData
+from tierrank.ranks import Ranks
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint
 from tierrank.training.progress import SAVINGS_BETWEEN
 from tierrank.training.settings import check_count
 
-LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torch's env:// needs
 SPREAD = ("labels", "label_bias")  # parameters with a row a label
 PIECE = 1 << 24  # bytes of a matrix that go to the rank that saves at once
-
-T = TypeVar("T")
-
-
-class Ranks:
-    """Processes that put numbers together. Alone, the default, all methods give what they get.
-
-    Parameters
-    ----------
-    group
-        of `torch.distributed`; None: there is one process
-    device
-        where the group's backend wants its tensors
-
-    Attributes
-    ----------
-    rank, size
-        this process's number, and how many there are
-    sent
-        bytes of all that was put together so far, as they lie in memory. A ring of R ranks sends
-        2 (R − 1) / R as many from each, to add them up.
-    """
-
-    def __init__(
-        self, group: dist.ProcessGroup | None = None, device: torch.device | None = None
-    ) -> None:
-        self.group, self.device = group, device
-        self.rank = 0 if group is None else dist.get_rank(group)
-        self.size = 1 if group is None else dist.get_world_size(group)
-        self.sent = 0
-
-    def part(self, count: int, rank: int | None = None) -> slice:
-        """Which of so many things a rank has, this one if none is named."""
-        rank = self.rank if rank is None else rank
-        return slice(count * rank // self.size, count * (rank + 1) // self.size)
-
-    def sum(self, tensor: Tensor) -> Tensor:
-        """Add up all ranks' tensors; the same bits on all, in place if they lie in order."""
-        return self._reduced(tensor, dist.ReduceOp.SUM)
-
-    def max(self, tensor: Tensor) -> Tensor:
-        """The largest of all ranks' numbers. A NaN may be lost."""
-        return self._reduced(tensor, dist.ReduceOp.MAX)
-
-    def _reduced(self, tensor: Tensor, operation: Any) -> Tensor:
-        if self.size > 1:
-            tensor = tensor.contiguous()
-            self.sent += tensor.nbytes
-            dist.all_reduce(tensor, operation, group=self.group)
-        return tensor
-
-    def side_by_side(self, tensor: Tensor) -> Tensor:
-        """[rows, numbers] of all ranks, in their order, as [rows, ranks · numbers]."""
-        if self.size == 1:
-            return tensor
-        found = [torch.empty_like(tensor) for _ in range(self.size)]
-        self.sent += tensor.nbytes
-        dist.all_gather(found, tensor.contiguous(), group=self.group)
-        return torch.cat(found, 1)
-
-    def from_first(self, tensor: Tensor) -> Tensor:
-        """The first rank's tensor, in place."""
-        if self.size > 1:
-            self.sent += tensor.nbytes
-            dist.broadcast(tensor, group=self.group, group_src=0)
-        return tensor
-
-    def to_first(self, tensor: Tensor, source: int) -> Tensor:
-        """A rank's tensor on the first rank; others give one of this shape, which they get back."""
-        if source and self.rank == source:
-            dist.send(tensor.contiguous(), group=self.group, group_dst=0)
-        elif source and self.rank == 0:
-            dist.recv(tensor, group=self.group, group_src=source)
-        return tensor
-
-    def agree(self, value: T) -> T:
-        """The first rank's value of what can be JSON."""
-        if self.size == 1:
-            return value
-        text = json.dumps(value).encode()
-        length = int(self.from_first(torch.tensor([len(text)], device=self.device)))
-        given = torch.zeros(length, dtype=torch.uint8, device=self.device)
-        if self.rank == 0:
-            given.copy_(torch.tensor(list(text), dtype=torch.uint8))
-        said: T = json.loads(bytes(self.from_first(given).tolist()))
-        return said
-
-    def differ(self, value: Any) -> bool:
-        """Whether any rank has another value than the first; all are told."""
-        return self.any(self.agree(value) != value)
-
-    def any(self, value: bool) -> bool:
-        """Whether it is so on any rank; all have come here when one goes on."""
-        return bool(self.sum(torch.tensor([float(value)], device=self.device)).item() > 0)
 
 
 @dataclass(frozen=True)
@@ -171,28 +73,20 @@ class Shards:
             parts that the rows of a batch are in; the ranks divided by these share the labels
         """
         check_count("data_ranks", data_ranks)
-        if not (dist.is_available() and (dist.is_initialized() or _launched())):
-            ranks = 1
-        else:
-            if not dist.is_initialized():
-                if device.type == "cuda":
-                    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
-                _meet("nccl" if device.type == "cuda" else "gloo")
-            ranks = dist.get_world_size()
-        if ranks % data_ranks:
+        everyone = Ranks.join(device)
+        if everyone.size % data_ranks:
             raise ValueError(
-                f"data_ranks={data_ranks} does not divide the {ranks} processes there are: give "
-                "a number that does, or start as many processes as go with it"
+                f"data_ranks={data_ranks} does not divide the {everyone.size} processes there are: "
+                "give a number that does, or start as many processes as go with it"
             )
-        if ranks == 1:
-            return cls()
-        everyone = Ranks(dist.group.WORLD, device)
         if data_ranks == 1:
             return cls(labels=everyone, everyone=everyone)
         from torch.distributed.device_mesh import init_device_mesh
 
         mesh = init_device_mesh(
-            device.type, (data_ranks, ranks // data_ranks), mesh_dim_names=("data", "labels")
+            device.type,
+            (data_ranks, everyone.size // data_ranks),
+            mesh_dim_names=("data", "labels"),
         )
         labels, rows = (Ranks(mesh.get_group(name), device) for name in ("labels", "data"))
         return cls(labels, rows, everyone)
@@ -213,29 +107,6 @@ class Shards:
             raise ValueError(
                 "the processes were given different rows: give all of them the same X and Y"
             )
-
-
-def _launched() -> bool:
-    """Whether a launcher such as `torchrun` started several processes."""
-    return all(name in os.environ for name in LAUNCHED) and os.environ["WORLD_SIZE"] != "1"
-
-
-def _meet(backend: str) -> None:
-    """Make the process group of a launcher's processes.
-
-    torchrun may keep its store when it starts them once more, with the addresses of those that are
-    gone: names in it are those of the attempt.
-    """
-    store, rank, ranks = next(rendezvous("env://"))
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    store = dist.PrefixStore(f"tierrank attempt {attempt}", store)  # type: ignore[attr-defined]
-    dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
-    atexit.register(_leave)
-
-
-def _leave() -> None:
-    if dist.is_initialized():
-        dist.destroy_process_group()
 
 
 class SpreadRows(storage.Spread):

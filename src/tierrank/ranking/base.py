@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Never, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,10 +19,11 @@ from tierrank import losses, metrics
 from tierrank._types import AnyArray
 from tierrank.losses.objective import Objective
 from tierrank.ranking.features import Steps, steps_from
-from tierrank.ranking.features.base import check_finite
+from tierrank.ranking.features.base import check_finite, parts_of
+from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import as_keys, checked_lengths
+from tierrank.tiers.labels import as_keys, checked_lengths, group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.progress import digest
 from tierrank.training.settings import Learned
@@ -82,7 +85,8 @@ class TrainingRows:
 class ValidationRows:
     """Rows to stop by: as `TrainingRows`, and the metric as a function of their [rows] scores.
 
-    `values` has it by list, NaN where a list has nothing to measure.
+    `values` has it by list, NaN where a list has nothing to measure. If ranks have parts of the
+    rows, all call `measure` together.
     """
 
     X: Any
@@ -175,8 +179,8 @@ def row_queries(rows: int, qid: Any, lengths: AnyArray | None) -> AnyArray:
     return np.zeros(rows, dtype=np.int64)
 
 
-def checked_weights(weights: Any, tiers: Tiers) -> AnyArray | None:
-    """[lists] weights as float64, finite and not negative."""
+def checked_weights(weights: Any, tiers: Tiers, ranks: Ranks) -> AnyArray | None:
+    """[lists] weights as float64, finite and not negative, and not all 0 on all ranks."""
     if weights is None:
         return None
     values = np.asarray(weights, dtype=np.float64)
@@ -185,7 +189,8 @@ def checked_weights(weights: Any, tiers: Tiers) -> AnyArray | None:
             f"weights have shape {list(values.shape)}, but there are {len(tiers)} lists: "
             "give one a list, in order of first appearance"
         )
-    if not np.isfinite(values).all() or (values < 0).any() or not values.sum() > 0:
+    wrong = not np.isfinite(values).all() or bool((values < 0).any())
+    if wrong or not ranks.any(bool(values.sum() > 0)):
         raise ValueError("weights are finite, not negative, and not all 0")
     return values
 
@@ -204,6 +209,40 @@ def validation_set(eval_set: Any) -> tuple[Any, Any, Any] | None:
         raise ValueError("eval_set is (X, y, qid), or a list with one such tuple")
     X, y, *qid = eval_set
     return X, y, qid[0] if qid else None
+
+
+def check_parts(X: Any, qid: AnyArray | None, ranks: Ranks) -> None:
+    """Refuse parts of rows that do not go together, and a list of which two ranks have rows."""
+    if ranks.differ([X.shape[1], hasattr(X, "indptr")]):
+        raise ValueError(
+            "the ranks' parts of X have different numbers of features, or some are sparse and some "
+            "dense: read them with the same n_features and dense"
+        )
+    if qid is None:
+        return  # lists are given by their sizes, and all of their rows are here
+    names = np.array([str(key) for key in group_rows(qid, len(qid))[1].tolist()], dtype=object)
+    marks = np.array([_mark(name) for name in names], dtype=np.int64)
+    found = ranks.each(torch.from_numpy(marks))
+    del found[ranks.rank]
+    others = torch.cat(found).numpy()
+    seen: dict[str, int] = {}
+    for rank, several in enumerate(ranks.gather(sorted(names[np.isin(marks, others)]))):
+        for name in several:
+            if seen.setdefault(name, rank) != rank:
+                raise ValueError(
+                    f"query {name} has rows in the parts of ranks {seen[name]} and {rank}: keep "
+                    "the rows of a query together, as by sorting the file by query"
+                )
+
+
+def _mark(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def sum_and_number(values: AnyArray) -> tuple[float, int]:
+    """Of a metric's values of all lists that have one."""
+    known = values[~np.isnan(values)]
+    return float(known.sum()), len(known)
 
 
 class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
@@ -238,6 +277,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     metric: str
     query_column: str | int | None
     random_state: int | None
+    _ranks: Ranks = ALONE  # in a fit, the processes of which each has a part of the lists
     history_: History
     steps_: Steps
 
@@ -320,6 +360,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             none: they are refused, and the words of LightGBM and XGBoost answered with ours
         """
         self._begin(y, others)
+        ranks = self._ranks
         rows, lists = self._read(X, qid, group, "fit(X, y, qid=qid)", y=y)
         given = validation_set(eval_set)
         held_out = None
@@ -327,6 +368,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             valid_X, valid_y, valid_qid = given
             call = "eval_set=[(X, y, qid)]"
             held_out = self._read(valid_X, valid_qid, None, call, y=valid_y, reset=False)
+        if ranks.size > 1:
+            check_parts(rows[0], lists[0], ranks)
         identity: dict[str, Any] = {}
         if checkpoint is not None:
             identity = {
@@ -335,10 +378,13 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
                 "training data": digest(*rows, *lists, weights),
                 "validation data": digest(*held_out[0], *held_out[1]) if held_out else None,
             }
+            if ranks.size > 1:  # a state belongs to all parts
+                parts = ranks.gather([identity["training data"], identity["validation data"]])
+                identity["training data"], identity["validation data"] = zip(*parts, strict=True)
         self.steps_ = Steps(steps_from(self.features))
         train = self._prepared(rows, lists, weights, fit=True)
         valid = None if held_out is None else self._prepared(*held_out, None)
-        if not bool((train.tiers.n_tiers > 1).any()):
+        if not ranks.any(bool((train.tiers.n_tiers > 1).any())):
             raise ValueError(
                 "there is nothing to learn: every list has one label only. Is y right, and qid?"
             )
@@ -418,8 +464,16 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         order = np.arange(len(rows.y)) if gather is None else gather.numpy()
         labels, lengths = rows.y[order], rows.tiers.lengths.numpy()
 
+        ranks = self._ranks
+
         def measure(scores: AnyArray) -> float:
-            return float(metric(scores[order], labels, lengths=lengths))
+            if ranks.size == 1:
+                return float(metric(scores[order], labels, lengths=lengths))
+            own = sum_and_number(values(scores)) if len(scores) else (0.0, 0.0)
+            total, number = map(float, ranks.sum(torch.tensor(own, dtype=torch.float64)))
+            if not number:
+                raise ValueError("there are no rows of eval_set to measure by: give some")
+            return total / number
 
         def values(scores: AnyArray) -> AnyArray:
             by_list = metric(scores[order], labels, lengths=lengths, reduction="none")
@@ -461,9 +515,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         if y is None:
             X = validate_data(self, X, **options)
         else:
-            X, y = validate_data(
-                self, X, y, y_numeric=True, ensure_min_samples=2 if reset else 1, **options
-            )
+            least = 0 if self._ranks.size > 1 else 2 if reset else 1
+            X, y = validate_data(self, X, y, y_numeric=True, ensure_min_samples=least, **options)
             y = np.asarray(y, dtype=np.float64)
         check_finite(X, allow_nan=self._takes_missing())
         return (X, y), list_keys(X.shape[0], qid, group)
@@ -478,8 +531,9 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         tiers = Tiers.from_labels(y, qid=lists[0], lengths=lists[1])
         queries = row_queries(len(y), *lists)
         steps = self.steps_
-        X = steps.fit_transform(X, y, queries) if fit else steps.transform(X, queries)
-        return TrainingRows(X, y, tiers, checked_weights(weights, tiers))
+        with parts_of(self._ranks):
+            X = steps.fit_transform(X, y, queries) if fit else steps.transform(X, queries)
+        return TrainingRows(X, y, tiers, checked_weights(weights, tiers, self._ranks))
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """All that a copy needs, JSON-able and arrays; `tierrank.save` writes it."""

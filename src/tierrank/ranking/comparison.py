@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tierrank._types import AnyArray
-from tierrank.data.mapped import rows_of
 from tierrank.data.ranking_data import RankingData
 from tierrank.metrics import Metric, bootstrap_interval, evaluate, from_name, paired_test
+from tierrank.ranks import ALONE, Ranks
 from tierrank.tiers.labels import group_rows
 from tierrank.training import Watch
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from tierrank.ranking.base import Ranker
 
 
-def hold_out(data: RankingData, fraction: float, seed: int) -> tuple[RankingData, RankingData]:
+def hold_out(
+    data: RankingData, fraction: float, seed: int, ranks: Ranks = ALONE
+) -> tuple[RankingData, RankingData]:
     """Split off a share of the queries, drawn at random.
 
     Parameters
@@ -31,6 +33,8 @@ def hold_out(data: RankingData, fraction: float, seed: int) -> tuple[RankingData
         the share of the queries to hold out, between 0 and 1; at least one, and not all
     seed
         the same seed draws the same queries
+    ranks
+        if several, each has a part of the queries: a share of all is drawn, whatever the parts
 
     Returns
     -------
@@ -39,7 +43,9 @@ def hold_out(data: RankingData, fraction: float, seed: int) -> tuple[RankingData
     """
     if not 0 < fraction < 1:
         raise ValueError(f"the share to hold out lies between 0 and 1; it is not {fraction}.")
-    query, count = _numbered(data)
+    query, own = _numbered(data)
+    counts = ranks.gather(own)
+    first, count = sum(counts[: ranks.rank]), sum(counts)
     if count < 2:
         raise ValueError(
             "there is one query only, and none can be held out of it: give validation data, or "
@@ -48,7 +54,8 @@ def hold_out(data: RankingData, fraction: float, seed: int) -> tuple[RankingData
     held = np.zeros(count, dtype=bool)
     size = min(max(round(fraction * count), 1), count - 1)
     held[np.random.default_rng(seed).permutation(count)[:size]] = True
-    return select(data, ~held[query]), select(data, held[query])
+    mine = held[first : first + own][query]
+    return data.select(~mine), data.select(mine)
 
 
 def split_folds(data: RankingData, folds: int, seed: int) -> list[tuple[RankingData, RankingData]]:
@@ -63,16 +70,7 @@ def split_folds(data: RankingData, folds: int, seed: int) -> list[tuple[RankingD
     fold_of = np.empty(count, dtype=np.int64)
     fold_of[np.random.default_rng(seed).permutation(count)] = np.arange(count) % folds
     own = fold_of[query]
-    return [(select(data, own != fold), select(data, own == fold)) for fold in range(folds)]
-
-
-def select(data: RankingData, rows: AnyArray) -> RankingData:
-    """The rows that a mask names, in the same order."""
-    comments = data.comments
-    if comments is not None:
-        comments = tuple(comments[row] for row in np.flatnonzero(rows))
-    X = rows_of(data.X, rows)
-    return RankingData(X, data.y[rows], data.qid[rows], comments, data.feature_names)
+    return [(data.select(own != fold), data.select(own == fold)) for fold in range(folds)]
 
 
 def _numbered(data: RankingData) -> tuple[AnyArray, int]:

@@ -13,12 +13,11 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +26,7 @@ from sklearn.utils.validation import validate_data
 
 from tierrank._types import AnyArray
 from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, is_dask, parquet, workers_of
-from tierrank.ranking.base import TrainingRows, validation_set
+from tierrank.ranking.base import TrainingRows, sum_and_number, validation_set
 from tierrank.ranking.boosted import Boosting, BoostingState, LocalRows, Step, torch_threads
 from tierrank.ranking.derivatives import BoostingObjective, newton_step
 from tierrank.ranking.features import Impute, QueryScale, Steps, steps_from
@@ -501,7 +500,7 @@ class Shard:
             ranker._objective(), train.tiers, train.weights, seed + rank, mean_weight
         )
         objective.learns = False
-        metric = None if valid is None else partial(_sum_and_number, valid.values)
+        metric = None if valid is None else lambda scores: sum_and_number(valid.values(scores))
         self.rows = LocalRows(grower, objective, metric, rank)
         return objective.first_slopes, objective.parameters
 
@@ -567,13 +566,6 @@ class Shard:
 def _wait_for(tracker: Any) -> None:
     with suppress(Exception):  # a shard that is gone: the others, and the client, say so
         tracker.wait_for()
-
-
-def _sum_and_number(values: Callable[[AnyArray], AnyArray], scores: AnyArray) -> tuple[float, int]:
-    """Of a metric's values of all lists that have one."""
-    known = values(scores)
-    known = known[~np.isnan(known)]
-    return float(known.sum()), len(known)
 
 
 # -- all workers' shares together -------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Never, Self
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from tierrank._types import AnyArray
 from tierrank.losses.objective import Objective
 from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
 from tierrank.ranking.networks import Scorer
+from tierrank.ranks import Ranks
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.tiers.labels import group_rows
@@ -42,7 +44,7 @@ class NeuralRanker(Ranker):
     AdamW takes a few lists at a time. With `eval_set`, training ends after `patience` epochs
     without a better metric, and the best epoch's weights are kept; without it, training takes
     `max_epochs`, so choose them with care. Under ``torchrun`` every process takes its share of
-    each batch.
+    each batch; it may have all rows, or its own part of them alone (`sharded`).
 
     Lists that cannot teach anything are left out: those of one row or of weight 0, and those of one
     tier, unless the objective says something about ties (`davidson`, `listnet`).
@@ -148,6 +150,45 @@ class NeuralRanker(Ranker):
         self.query_column = query_column
         self.random_state = random_state
 
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        weights: Any = None,
+        eval_set: Any = None,
+        checkpoint: Path | str | None = None,
+        checkpoint_every: float = 20.0,
+        watch: Watch | None = None,
+        sharded: bool = False,
+        **others: Never,
+    ) -> Self:
+        """Learn from labelled rows, those of this process or of all that `torchrun` started.
+
+        Parameters
+        ----------
+        X, y, qid, group, weights, eval_set, checkpoint, checkpoint_every, watch, others
+            as in the other rankers
+        sharded
+            whether this process has a part of the rows, of `eval_set` too, and the other ranks have
+            the others, as ``tr.data.read(path, part=(rank, ranks))`` reads them. No list may be in
+            two parts; a part may be empty. Batches are then of all ranks' lists, those of the first
+            rank numbered before those of the second: what is learned is what one process learns
+            from the parts one after the other, to rounding (but for `dropout`, which each rank
+            draws for itself, and `normalisation="batch"`, which looks at a rank's own rows).
+        """
+        if sharded:
+            self._ranks = Ranks.join(device_for(self.accelerator))
+        try:
+            return super().fit(
+                X, y, qid=qid, group=group, weights=weights, eval_set=eval_set,
+                checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch, **others,
+            )  # fmt: skip
+        finally:
+            self.__dict__.pop("_ranks", None)
+
     @property
     def scores_lists(self) -> bool:  # type: ignore[override]
         """Whether a row's score depends on the other rows of its list."""
@@ -165,7 +206,7 @@ class NeuralRanker(Ranker):
         settings = AdamWSettings(self.learning_rate, self.weight_decay, self.clip)
         objective = self._objective()
         X = as_float32(train_rows.X)
-        fabric = fabric_for(self.accelerator, self.precision)
+        fabric = fabric_for(self.accelerator, self.precision, several=self._ranks.size > 1)
         first = fabric.is_global_zero
         saved = fabric.broadcast(checkpoint.load() if first else None)
         seed = fabric.broadcast(seed_from(self.random_state) if first else 0)
@@ -174,7 +215,7 @@ class NeuralRanker(Ranker):
             seed_generators(seed, fabric.device)
             scorer = self._scorer(X.shape[1])
             module = ListLoss(scorer, objective)
-            lists = lists_that_teach(train_rows, objective)
+            lists = lists_that_teach(train_rows, objective, self._ranks)
             learner = FabricLearner(fabric, module, settings)
         batches = ListBatches(
             X,
@@ -183,13 +224,17 @@ class NeuralRanker(Ranker):
             size=self.batch_lists,
             lists=lists,
             seed=seed,
+            ranks=self._ranks,
         )
         evaluate = None
         if valid is not None:
             valid_X, measure = as_float32(valid.X), valid.measure
             by_list, lengths = valid.tiers.rows(slice(None)).numpy(), valid.tiers.lengths.numpy()
+            together = self._ranks.size > 1
 
             def evaluate() -> float:
+                if not (together or first):
+                    return np.nan
                 return measure(score_rows(scorer, valid_X, by_list, lengths, fabric.device))
 
         end = train(
@@ -321,14 +366,14 @@ class ListLoss(nn.Module):
             return losses @ batch.weights
 
 
-def lists_that_teach(rows: TrainingRows, objective: Objective) -> AnyArray:
-    """Numbers of the lists whose loss depends on the scores; there is at least one."""
+def lists_that_teach(rows: TrainingRows, objective: Objective, ranks: Ranks) -> AnyArray:
+    """Numbers of the lists whose loss depends on the scores; some rank has at least one."""
     teach = rows.tiers.lengths.numpy() > 1
     if _ignores_one_tier(objective):
         teach &= rows.tiers.n_tiers.numpy() > 1
     if rows.weights is not None:
         teach &= rows.weights > 0
-    if not teach.any():
+    if not ranks.any(bool(teach.any())):
         raise ValueError(
             "there is nothing to learn: every list that weighs more than 0 has one label or row "
             "only. Are y, qid and weights right?"

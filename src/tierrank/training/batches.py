@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tierrank._types import AnyArray
 from tierrank.data.mapped import as_kind, blocks
+from tierrank.ranks import ALONE, Ranks
 from tierrank.tiers import Tiers
 from tierrank.tiers.layout import Layout
 
@@ -65,6 +66,9 @@ class ListBatches:
         numbers of the lists to take; the others must have loss 0 whatever the scores
     seed
         of the order of the lists, with the number of the epoch
+    ranks
+        if several, each has other lists, and numbers them from 0: a batch is of all lists, those
+        of the first rank before those of the second, and each takes from it those that it has
     """
 
     def __init__(
@@ -76,11 +80,21 @@ class ListBatches:
         size: int,
         lists: AnyArray,
         seed: int,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.X, self.tiers, self.size, self.lists, self.seed = X, tiers, size, lists, seed
+        self.ranks = ranks
+        self.X, self.tiers, self.size, self.seed = X, tiers, size, seed
         self.weights = np.ones(len(tiers)) if weights is None else weights
-        self.total = float(self.weights.sum())
-        self.mean = float(self.weights[lists].mean())
+        sums = torch.tensor([self.weights.sum(), self.weights[lists].sum()], dtype=torch.float64)
+        self.total, of_lists = map(float, self.ranks.sum(sums))
+        counts = [int(each) for each in self.ranks.each(torch.tensor([len(tiers)]))]
+        self.first = sum(counts[: self.ranks.rank])  # the number of this rank's first list
+        everyones = self.ranks.each(torch.from_numpy(lists + self.first))
+        self.lists = torch.cat(everyones).numpy()
+        self.mean = of_lists / len(self.lists)
+        if not len(lists):  # all processes must take part in every step
+            self.X, self.tiers = torch.zeros(2, X.shape[1]), Tiers.from_labels([1, 0])
+            self.weights = np.zeros(1)
 
     def __len__(self) -> int:
         """Batches of an epoch."""
@@ -89,6 +103,10 @@ class ListBatches:
     def begin(self, epoch: int) -> None:
         """Put the lists in the order of this epoch, which is the same each time."""
         order = np.random.default_rng([self.seed, epoch]).permutation(self.lists)
+        if self.ranks.size > 1:
+            order = order - self.first
+            self._places = np.flatnonzero((order >= 0) & (order < len(self.tiers)))
+            order = order[self._places] if len(self._places) else np.zeros(1, dtype=np.int64)
         self._weights = self.weights[order]
         self._rows = self.tiers.rows(order)
         self._ordered = self.tiers[order]
@@ -101,11 +119,15 @@ class ListBatches:
     def load(self, step: int, share: Share, device: torch.device) -> tuple[Tensor, ListBatch]:
         """A process's rows and lists of a batch. Where there are too few, its weights are 0."""
         begin, count = step * self.size, self._lists_of(step)
-        first = begin + count * share.process // share.processes
-        last = begin + count * (share.process + 1) // share.processes
+        if self.ranks.size > 1:
+            first, last = np.searchsorted(self._places, [begin, begin + count]).tolist()
+        else:
+            first = begin + count * share.process // share.processes
+            last = begin + count * (share.process + 1) // share.processes
         weights = torch.from_numpy(self._weights[first:last] / (count * self.mean))
         if first == last:  # all processes must take part in every step
-            first, last, weights = begin, begin + 1, torch.zeros(1)
+            first = min(first, len(self._weights) - 1)
+            last, weights = first + 1, torch.zeros(1)
         start, end = int(self._row_offsets[first]), int(self._row_offsets[last])
         rows = self._rows[start:end]
         lengths = np.diff(self._row_offsets[first : last + 1])

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, get_args
 
 import torch
 
+from tierrank.ranks import Ranks
 from tierrank.training.settings import Accelerator, Precision
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
-def fabric_for(accelerator: Accelerator, precision: Precision) -> Fabric:
+def fabric_for(accelerator: Accelerator, precision: Precision, *, several: bool = False) -> Fabric:
     """A Fabric whose processes, if `torchrun` started several, have found each other.
 
-    The number of processes is that of `torchrun`; without it, there is one.
+    The number of processes is that of `torchrun`; without it, there is one, unless `several` says
+    that another launcher started them.
     """
     if precision not in get_args(Precision):
         known = " or ".join(map(repr, get_args(Precision)))
@@ -29,9 +31,11 @@ def fabric_for(accelerator: Accelerator, precision: Precision) -> Fabric:
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
     from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 
-    several = "TORCHELASTIC_RUN_ID" in os.environ  # torchrun started this process
+    several = several or "TORCHELASTIC_RUN_ID" in os.environ  # torchrun started this process
     processes = int(os.environ["WORLD_SIZE"]) if several else 1
     here = int(os.environ.get("LOCAL_WORLD_SIZE", processes)) if several else 1
+    if processes > 1:
+        Ranks.join(device_for(accelerator))  # a group of our own, which a restart finds anew
     with _quiet():
         fabric = Fabric(
             accelerator=device_for(accelerator).type,

@@ -83,7 +83,7 @@ class Learner(Protocol):
 
     @property
     def first(self) -> bool:
-        """Whether this process is the one that speaks, saves and evaluates."""
+        """Whether this process is the one that speaks and saves."""
 
     @property
     def advice(self) -> str:
@@ -183,8 +183,8 @@ def train(
     history
         an empty one
     evaluate
-        the validation metric of the learner as it is, higher is better; called by one process,
-        with the learner in evaluation mode
+        the validation metric of the learner as it is, higher is better; called by all processes,
+        with the learner in evaluation mode. The first one's counts.
     saved
         what `checkpoint.load()` gave; its arrays are let go before training goes on, so that
         a huge state is not held twice
@@ -273,8 +273,7 @@ class _Loop:
         metric = None
         if self.evaluate is not None:
             with learner.evaluating():
-                metric = self.evaluate() if learner.first else None
-            metric = learner.agree(metric)
+                metric = learner.agree(self.evaluate())
         if at.history.add(at.epoch + 1, at.loss, metric):
             at.best = learner.weights()
         at.epoch, at.step, at.loss = at.epoch + 1, 0, 0.0

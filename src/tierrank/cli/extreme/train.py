@@ -132,7 +132,7 @@ def train(
     check_label_names(objective, metric, sampler)
 
     from tierrank.cli.extreme.inputs import read_parts
-    from tierrank.cli.training import TrainingFolder, train_into
+    from tierrank.cli.training import TrainingFolder, after_restart, train_into
 
     options.use_threads(threads)
     ranker = make_label_ranker(
@@ -151,9 +151,7 @@ def train(
         random_state=seed,
     )
     folder = TrainingFolder(out, several_runs=True)
-    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)):  # torchrun lost a process
-        resume = resume or folder.state == "unfinished" or not overwrite
-        overwrite = overwrite and not resume
+    resume, overwrite = after_restart(folder, resume=resume, overwrite=overwrite)
     read = partial(
         read_parts,
         (data, how),

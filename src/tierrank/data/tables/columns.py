@@ -12,6 +12,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -27,6 +28,7 @@ MISSING = ("", "NA", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "None",
 EXACT_INTEGERS = 2**53  # that a float64 holds
 
 _BLANKS = " \t"
+_QUERIES_AT_ONCE = 1 << 16  # rows that are looked at to find where a query begins
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NAMED = re.compile(r"[+-]?(?:(inf|infinity)|nan)", re.IGNORECASE)
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -536,13 +538,62 @@ def _comparable(kind: Any) -> str:
     return "string" if types.is_large_string(kind) else str(kind)
 
 
-def parquet_columns(path: Path, file: Any, positions: Sequence[int]) -> ArrowColumns:
-    """Some columns of an open Parquet file."""
+def parquet_columns(path: Path, file: Any, positions: Sequence[int], rows: slice) -> ArrowColumns:
+    """Some columns and rows of an open Parquet file."""
     names = file.schema_arrow.names
-    check_expansion(path, file.metadata.num_rows * len(positions) * _CELL, TableError)
-    table = file.read(columns=[names[position] for position in positions])
+    check_expansion(path, (rows.stop - rows.start) * len(positions) * _CELL, TableError)
+    table = _rows_of(file, [names[position] for position in positions], rows)
     table.validate(full=True)  # pyarrow trusts offsets and UTF-8 otherwise
     return ArrowColumns(table, names)
+
+
+def parquet_part(file: Any, query: str, part: tuple[int, int]) -> slice:
+    """The rows of a part, from where a query begins to where one ends.
+
+    It begins with a row group, if one begins near by: then no rank reads another's.
+    """
+    rank, ranks = part
+    rows = file.metadata.num_rows
+    if query not in file.schema_arrow.names:
+        return slice(0, rows)  # which is refused with all that there is
+
+    def query_start(row: int) -> int:
+        """Where a query begins first, at a row or behind it."""
+        near = min(_group_starts(file), key=lambda start: abs(start - row))
+        if abs(near - row) * 4 * ranks <= rows:
+            row = near
+        before, start = None, max(0, row - 1)
+        while 0 < row < rows:
+            some = slice(start, min(start + _QUERIES_AT_ONCE, rows))
+            keys = _rows_of(file, [query], some).column(0).to_pylist()
+            before = keys[0] if before is None else before
+            other = next((n for n, key in enumerate(keys) if key != before), None)
+            if other is not None:
+                return start + other
+            start = row = some.stop
+        return row
+
+    return slice(query_start(rows * rank // ranks), query_start(rows * (rank + 1) // ranks))
+
+
+def _group_starts(file: Any) -> list[int]:
+    """The first row of each row group, and the end."""
+    groups = range(file.num_row_groups)
+    return [0, *np.cumsum([file.metadata.row_group(each).num_rows for each in groups]).tolist()]
+
+
+def _rows_of(file: Any, columns: Sequence[str], rows: slice) -> Any:
+    """A table of rows, from the row groups that have some of them."""
+    starts = _group_starts(file)
+    groups = [
+        number
+        for number, (start, end) in enumerate(pairwise(starts))
+        if start < rows.stop and rows.start < end
+    ]
+    first = starts[groups[0]] if groups else rows.start
+    return file.read_row_groups(groups, columns=columns).slice(
+        rows.start - first, rows.stop - rows.start
+    )
 
 
 @contextmanager

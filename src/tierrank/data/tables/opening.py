@@ -104,11 +104,16 @@ class Table:
         names: Sequence[str],
         read: Callable[[Sequence[int], Sequence[int]], Columns],
         error: Callable[..., ArgumentError],
+        is_part: bool = False,
     ) -> None:
-        """Take `read(positions, those that should be numbers)`, `error(row, position, *what)`."""
+        """Take `read(positions, those that should be numbers)`, `error(row, position, *what)`.
+
+        A part of a table may be without rows.
+        """
         self.names = names
         self._read = read
         self._error = error
+        self.is_part = is_part
         self._columns: dict[int, Columns] = {}
         self._floats: dict[int, FloatArray | BadColumn] = {}
         self._place: dict[str, int] = {}
@@ -151,7 +156,7 @@ class Table:
         new = [at for at in dict.fromkeys((*positions, *numbers)) if at not in self._columns]
         if new:
             columns = self._read(new, [at for at in numbers if at not in self._columns])
-            if not columns.rows:
+            if not columns.rows and not self.is_part:
                 self.refuse("there are columns but no row: give at least one.")
             self._columns.update(dict.fromkeys(new, columns))
 
@@ -295,11 +300,15 @@ def absent(name: str, names: Sequence[str], option: object) -> tuple[object, ...
 
 @contextmanager
 def open_table(
-    source: Any, format: TableFormat | None = None, separator: str | None = None
+    source: Any,
+    format: TableFormat | None = None,
+    separator: str | None = None,
+    cut: Callable[[Any], slice] | None = None,
 ) -> Iterator[Table]:
     """Open a path or a frame, or go on with an open table; inside, only errors about it are raised.
 
     So whoever looks at the columns before it is known which reader is meant opens a file once.
+    `cut` says which rows of a file of Parquet are wanted.
     """
     if isinstance(source, Table):
         yield source
@@ -311,12 +320,14 @@ def open_table(
     suffix, separator = table_kind(path, format, separator)
     if suffix == PARQUET:
         with open_parquet(path) as file:
+            rows = slice(0, file.metadata.num_rows) if cut is None else cut(file)
             yield Table(
                 file.schema_arrow.names,
-                lambda positions, _: parquet_columns(path, file, positions),
+                lambda positions, _: parquet_columns(path, file, positions, rows),
                 lambda row, _, *what: TableError(
-                    path, None, *what, row=None if row is None else row + 1
+                    path, None, *what, row=None if row is None else rows.start + row + 1
                 ),
+                is_part=cut is not None,
             )
         return
     text = read_text(path, separator)

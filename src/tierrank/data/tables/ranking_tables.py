@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +13,8 @@ import numpy as np
 
 from tierrank._types import FloatArray
 from tierrank.data.files import PARQUET, SEPARATORS, expands, shown, writing
-from tierrank.data.ranking_data import Missing, RankingData, fill_value
-from tierrank.data.tables.columns import MISSING, BadColumn
+from tierrank.data.ranking_data import Missing, Part, RankingData, check_part, fill_value
+from tierrank.data.tables.columns import MISSING, BadColumn, parquet_part
 from tierrank.data.tables.opening import (
     Table,
     TableFormat,
@@ -49,6 +50,7 @@ def read_table(
     separator: str | None = None,
     format: TableFormat | None = None,
     max_expansion: float | None = None,
+    part: Part | None = None,
 ) -> RankingData:
     """Read a CSV or Parquet file with named columns.
 
@@ -82,6 +84,10 @@ def read_table(
     max_expansion
         how many times its size a compressed file, or a Parquet file, may expand to, beyond half a
         GiB: 200 without it
+    part
+        (rank, ranks), to read one of so many parts: of Parquet the row groups that hold about so
+        many rows of those, from where a query begins to where one ends. Rows of a query are then
+        adjacent. CSV is read whole, for its part of the queries.
 
     Raises
     ------
@@ -107,8 +113,11 @@ def read_table(
            [3. , 1. ]])
     """
     wanted, fill = Wanted(label, query, features, drop), fill_value(missing)
-    with open_table(Path(path), format, separator) as table:
-        return _ranking_data(table, wanted, fill)
+    check_part(part)
+    cut = None if part is None else partial(parquet_part, query=query, part=part)
+    with open_table(Path(path), format, separator, cut) as table:
+        data = _ranking_data(table, wanted, fill)
+    return data if part is None or table.is_part else data.part(part)
 
 
 def from_frame(frame: Any, wanted: Wanted, missing: Missing) -> RankingData:
@@ -186,12 +195,9 @@ def _ranking_data(table: Table, wanted: Wanted, missing: float) -> RankingData:
     if label is not None:
         y[:] = numbers(label, "label")
         finite = np.isfinite(y)
-        missing_label = "missing" if np.isnan(y[finite.argmin()]) else "infinite"
-        table.check(
-            ~finite,
-            label,
-            f"the label is {missing_label}: labels are finite numbers, such as 0, 1 or 2.",
-        )
+        wrong = "missing" if np.isnan(y[~finite][:1]).any() else "infinite"
+        what = f"the label is {wrong}: labels are finite numbers, such as 0, 1 or 2."
+        table.check(~finite, label, what)
     X = np.empty((table.rows, len(features)))
     for target, at in zip(X.T, features, strict=True):
         target[:] = numbers(

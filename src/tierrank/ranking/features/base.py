@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tierrank._types import AnyArray, FloatArray
+from tierrank.ranks import ALONE, Ranks
 
 _BLOCK_NUMBERS = 1 << 20  # 8 MB in float64: long enough for fast products, short enough for any RAM
 
@@ -57,27 +61,59 @@ def unit_power(largest: FloatArray) -> FloatArray:
     return power
 
 
+RANKS = ContextVar("RANKS", default=ALONE)
+"""Processes of which each has a part of the rows."""
+
+
+@contextmanager
+def parts_of(ranks: Ranks) -> Iterator[None]:
+    """Let steps take what they are given for a part of the rows, of which other ranks have more."""
+    token = RANKS.set(ranks)
+    try:
+        yield
+    finally:
+        RANKS.reset(token)
+
+
+def summed(numbers: FloatArray) -> FloatArray:
+    """[columns] the sum over all ranks."""
+    found: FloatArray = RANKS.get().sum(torch.from_numpy(numbers)).numpy()
+    return found
+
+
+def largest(numbers: FloatArray) -> FloatArray:
+    """[columns] the largest number of all ranks; −inf for what a rank has not."""
+    found: FloatArray = RANKS.get().max(torch.from_numpy(numbers)).numpy()
+    return found
+
+
 def column_statistics(X: Any) -> ColumnStatistics:
-    """Compute the statistics of a dense or CSR matrix of finite numbers and NaN."""
+    """Compute the statistics of a dense or CSR matrix of finite numbers and NaN, on all ranks."""
     return _of_sparse(X) if sparse.issparse(X) else _of_dense(X)
+
+
+def _bounds_of_all(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of what the ranks found, inf and −inf where there is nothing; 0 where no rank has any."""
+    low, high = -largest(-low), largest(high)
+    return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
 
 
 def _of_dense(X: AnyArray) -> ColumnStatistics:
     n_columns = X.shape[1]
     blocks = list(row_blocks(*X.shape))
-    low, high = np.full(n_columns, np.nan), np.full(n_columns, np.nan)
+    low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
     count = np.zeros(n_columns)
     for rows in blocks:
         low = np.fmin(low, np.fmin.reduce(X[rows], axis=0))
         high = np.fmax(high, np.fmax.reduce(X[rows], axis=0))
         count += np.count_nonzero(~np.isnan(X[rows]), axis=0)
-    low, high = np.nan_to_num(low), np.nan_to_num(high)
-    count = np.maximum(count, 1)
+    low, high = _bounds_of_all(low, high)
+    count = np.maximum(summed(count), 1)
     unit = unit_power(np.maximum(np.abs(low), np.abs(high)))
     total = np.zeros(n_columns)
     for rows in blocks:
         total += np.nansum(dense_block(X, rows) * unit, axis=0)
-    mean = total / count
+    mean = summed(total) / count
     # Squares of deviations from the mean, not of the values: those would cancel for 1e9 + tiny.
     first, second = np.zeros(n_columns), np.zeros(n_columns)
     for rows in blocks:
@@ -100,13 +136,13 @@ def _of_sparse(X: Any) -> ColumnStatistics:
     zeros = rows - stored
     low, high = (np.where(zeros > 0, beyond(bound, 0.0), bound)
                  for beyond, bound in ((np.minimum, low), (np.maximum, high)))  # fmt: skip
-    low, high = (np.where(np.isfinite(bound), bound, 0.0) for bound in (low, high))
-    count = np.maximum(kept + zeros, 1)
+    low, high = _bounds_of_all(low, high)
+    count = np.maximum(summed(kept + zeros), 1)
     unit = unit_power(np.maximum(np.abs(low), np.abs(high)))
     total = np.zeros(n_columns)
     for column, value in _entries(X):
         total += np.bincount(column, value * unit[column], minlength=n_columns)
-    mean = total / count
+    mean = summed(total) / count
     first, second = -zeros * mean, zeros * mean**2
     for column, value in _entries(X):
         away = value * unit[column] - mean[column]
@@ -133,8 +169,8 @@ def _finished(
     second: FloatArray,
 ) -> ColumnStatistics:
     """Mend the mean by what the deviations add up to, and undo the scaling."""
-    shift = first / count
-    variance = np.maximum(second / count - shift**2, 0.0)
+    shift = summed(first) / count
+    variance = np.maximum(summed(second) / count - shift**2, 0.0)
     constant = low == high
     return ColumnStatistics(
         low,
@@ -285,6 +321,7 @@ class FeatureTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, 
             "accept_sparse": "csr" if self.takes_sparse else False,
             "dtype": (np.float64, np.float32),
             "ensure_all_finite": False,  # check_finite says where
+            "ensure_min_samples": int(RANKS.get().size == 1),
         }
 
     def _checked(self, X: Any) -> Any:

@@ -13,6 +13,7 @@ from tierrank.data.mapped import empty_like, like
 from tierrank.ranking.features.base import (
     FeatureTransformer,
     column_statistics,
+    largest,
     row_blocks,
     unit_power,
 )
@@ -83,7 +84,8 @@ class Impute(FeatureTransformer):
             missing = np.zeros(matrix.shape[1], dtype=bool)
             for rows in row_blocks(*matrix.shape):
                 missing |= np.isnan(matrix[rows]).any(axis=0)
-            self.indicated_ = np.flatnonzero(missing).astype(np.int64)
+            somewhere = largest(missing.astype(np.float64))
+            self.indicated_ = np.flatnonzero(somewhere).astype(np.int64)
         return self
 
     def transform(self, X: Any, *, qid: Any = None) -> Any:

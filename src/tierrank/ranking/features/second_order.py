@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.data.mapped import empty_like, folder_of
 from tierrank.ranking.features.base import (
+    RANKS,
     FeatureTransformer,
     column_statistics,
     dense_block,
@@ -206,6 +207,9 @@ class SecondOrder(FeatureTransformer):
             [rows] labels
         """
         self._check_parameters()
+        if RANKS.get().size > 1:
+            what = "needs all rows in one process: leave it out, or transform X first"
+            raise ValueError(f"{self!r} {what}")
         matrix, labels = self._read_labelled(X, y)
         correlations = product_correlations(matrix, labels)
         strength = np.triu(np.abs(correlations))
