@@ -1,12 +1,22 @@
 """Several processes that find each other by gloo on this machine's loopback, as torchrun's do."""
 
+import contextlib
 import os
+import signal
 import socket
+import subprocess
 import sys
+import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from unittest import mock
+
+import torch
 
 from killable import processes
+from tierrank.ranks import Ranks
 
 
 def free_port():
@@ -69,3 +79,88 @@ def _run(variables, end, work, arguments):
     except BaseException:
         end.send((True, traceback.format_exc()))
         sys.exit(1)
+
+
+def children(process):
+    """Processes that another one started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(path.read_text().rpartition(")")[2].split()[1]) == process:
+                found.append(int(path.parent.name))
+    return found
+
+
+def killed_once(arguments, out, pattern, timeout=250):
+    """What `tierrank` prints on two ranks of torchrun, of which one is killed on the way.
+
+    That is when files of a pattern are there below the folder `out`.
+    """
+    launch = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=2",
+        "--master-addr=127.0.0.1", f"--master-port={free_port()}", "-m", "tierrank",
+    ]  # fmt: skip
+    variables = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    printed = out.with_name(f"{out.name}.said")
+    with printed.open("w") as file:
+        running = subprocess.Popen(
+            [*launch, *arguments, "--out", str(out)], env=os.environ | variables, stdout=file,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    killed = 0
+    try:
+        end = time.monotonic() + timeout
+        while running.poll() is None and time.monotonic() < end:
+            if not killed and list(out.rglob(pattern)):
+                killed = max(children(running.pid))
+                os.kill(killed, signal.SIGKILL)
+            time.sleep(0.05)
+        said = printed.read_text()
+        assert running.poll() == 0, said
+    finally:
+        for each in children(running.pid):
+            os.kill(each, signal.SIGKILL)
+        running.kill()
+        running.wait()
+    assert killed
+    return said
+
+
+class Thread(Ranks):
+    """A rank that is a thread of this process: what ranks compute of numbers, without processes."""
+
+    def __init__(self, rank, shared, barrier):
+        super().__init__()
+        self.rank, self.size, self._shared, self._barrier = rank, len(shared), shared, barrier
+
+    def _all(self, tensor):
+        self._barrier.wait()
+        self._shared[self.rank] = tensor.clone()
+        self._barrier.wait()
+        return torch.stack(self._shared)
+
+    def sum(self, tensor):
+        """As ranks do."""
+        return self._all(tensor).sum(0)
+
+    def max(self, tensor):
+        """As ranks do."""
+        return self._all(tensor).amax(0)
+
+    def side_by_side(self, tensor):
+        """As ranks do."""
+        return torch.cat(list(self._all(tensor)), 1)
+
+
+def on_threads(ranks, work):
+    """What `work(rank)` gives on each of so many ranks that are threads."""
+    shared, barrier = [None] * ranks, threading.Barrier(ranks, timeout=20)
+    here = threading.local()
+
+    def run(rank):
+        here.rank = Thread(rank, shared, barrier)
+        return work(here.rank)
+
+    joined = mock.patch.object(Ranks, "join", side_effect=lambda: here.rank)
+    with joined, ThreadPoolExecutor(ranks) as pool:
+        return [each.result() for each in [pool.submit(run, rank) for rank in range(ranks)]]

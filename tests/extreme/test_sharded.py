@@ -1,12 +1,6 @@
 """Labels spread over ranks: the numbers of one process, whatever the number of ranks."""
 
-import contextlib
-import os
-import signal
-import subprocess
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +8,7 @@ import torch
 
 import tierrank as tr
 from extreme_files import write_parts
-from ranks import free_port, on_ranks
+from ranks import killed_once, on_ranks
 from sharded_work import (
     CPU,
     LABELS,
@@ -273,16 +267,6 @@ def test_the_command_under_torchrun_trains_the_model_of_one_process(tmp_path):
     assert "nothing to go on with" in found[0][1]
 
 
-def children(process):
-    """Processes that another one started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            if int(path.read_text().rpartition(")")[2].split()[1]) == process:
-                found.append(int(path.parent.name))
-    return found
-
-
 @pytest.mark.slow
 def test_a_rank_that_is_killed_under_torchrun_comes_back_and_goes_on(tmp_path):
     write_parts(tmp_path)
@@ -291,34 +275,8 @@ def test_a_rank_that_is_killed_under_torchrun_comes_back_and_goes_on(tmp_path):
         "--epochs", 25, "--batch", 4, "--valid-fraction", 0, "--checkpoint-every", 0.2,
     ]  # fmt: skip
     arguments = [str(each) for each in words]
-    launch = [
-        sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=2",
-        "--master-addr=127.0.0.1", f"--master-port={free_port()}", "-m", "tierrank",
-    ]  # fmt: skip
-    variables = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    out = tmp_path / "killed"
-    with (tmp_path / "said").open("w") as said:
-        running = subprocess.Popen(
-            [*launch, *arguments, "--out", str(out)], env=os.environ | variables, stdout=said,
-            stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    killed = 0
-    try:
-        end = time.monotonic() + 250
-        while running.poll() is None and time.monotonic() < end:
-            if not killed and list(out.rglob("labels-*.safetensors")):
-                killed = max(children(running.pid))
-                os.kill(killed, signal.SIGKILL)
-            time.sleep(0.05)
-        text = (tmp_path / "said").read_text()
-        assert running.poll() == 0, text
-    finally:
-        for each in children(running.pid):
-            os.kill(each, signal.SIGKILL)
-        running.kill()
-        running.wait()
-    assert killed
-    assert "begins anew" not in text
+    said = killed_once(arguments, tmp_path / "killed", "labels-*.safetensors")
+    assert "begins anew" not in said
     assert command([*arguments, "--out", str(tmp_path / "whole")])[0] == 0
     one, other = (tr.load(tmp_path / name) for name in ("killed", "whole"))
     np.testing.assert_allclose(one.history_.loss, other.history_.loss, rtol=1e-3)

@@ -89,6 +89,10 @@ def train(
 
     Ctrl-C stops after the step at hand and leaves a model that can be used; --resume then goes on
     to the very model that an undisturbed run would have given, also after a crash.
+
+    torchrun --nproc-per-node=2 -m tierrank train … --model neural shares the queries among
+    processes, each of which reads its own part of the files. What torchrun starts once more
+    (--max-restarts) goes on by itself.
     """
     options.check_choice(resume=resume, overwrite=overwrite)
     kind = model or default_kind()
@@ -123,9 +127,11 @@ def train(
             )  # fmt: skip
         return
     helps = process_number() > 0  # started by torchrun to help the first, which says and saves all
-    if helps and (kind != "neural" or (resume and folder.state == "finished")):
+    finished = resume and folder.state == "finished"
+    if helps and (kind != "neural" or finished):
         return
-    ranks = Ranks.join() if kind == "neural" and options.by_torchrun() else ALONE
+    shared = kind == "neural" and options.by_torchrun() and not finished
+    ranks = Ranks.join() if shared else ALONE
     read = partial(_read, data, kind, how, seed, ranks)
     kept = {"checkpoint": folder.checkpoint, "checkpoint_every": checkpoint_every}
     if helps:

@@ -230,11 +230,8 @@ class NeuralRanker(Ranker):
         if valid is not None:
             valid_X, measure = as_float32(valid.X), valid.measure
             by_list, lengths = valid.tiers.rows(slice(None)).numpy(), valid.tiers.lengths.numpy()
-            together = self._ranks.size > 1
 
             def evaluate() -> float:
-                if not (together or first):
-                    return np.nan
                 return measure(score_rows(scorer, valid_X, by_list, lengths, fabric.device))
 
         end = train(
@@ -244,6 +241,7 @@ class NeuralRanker(Ranker):
             seed=seed,
             history=History("epoch", self.metric),
             evaluate=evaluate,
+            together=self._ranks.size > 1,
             checkpoint=checkpoint,
             saved=saved,
             watch=None if watch is None else only_whole_steps(watch),

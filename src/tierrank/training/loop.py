@@ -83,7 +83,7 @@ class Learner(Protocol):
 
     @property
     def first(self) -> bool:
-        """Whether this process is the one that speaks and saves."""
+        """Whether this process is the one that speaks, saves and evaluates."""
 
     @property
     def advice(self) -> str:
@@ -165,6 +165,7 @@ def train(
     seed: int,
     history: History,
     evaluate: Evaluate | None = None,
+    together: bool = False,
     checkpoint: Checkpoint,
     saved: Saved | None = None,
     watch: Watch | None = None,
@@ -183,8 +184,10 @@ def train(
     history
         an empty one
     evaluate
-        the validation metric of the learner as it is, higher is better; called by all processes,
-        with the learner in evaluation mode. The first one's counts.
+        the validation metric of the learner as it is, higher is better; called by one process,
+        with the learner in evaluation mode
+    together
+        whether all processes call `evaluate`, as each has a part of the validation data
     saved
         what `checkpoint.load()` gave; its arrays are let go before training goes on, so that
         a huge state is not held twice
@@ -207,7 +210,8 @@ def train(
         learner.restore_memory(saved[1])
         saved[1].clear()
     with own_randomness(learner.device), Interruption() as interruption:
-        _Loop(learner, batches, course, at, evaluate, checkpoint, watch).run(interruption)
+        loop = _Loop(learner, batches, course, at, evaluate, together, checkpoint, watch)
+        loop.run(interruption)
     if at.best:
         learner.load_weights(at.best)
     return at
@@ -223,11 +227,12 @@ class _Loop:
         course: Course,
         at: Position,
         evaluate: Evaluate | None,
+        together: bool,
         checkpoint: Checkpoint,
         watch: Watch | None,
     ) -> None:
         self.learner, self.batches, self.course, self.at = learner, batches, course, at
-        self.evaluate, self.checkpoint = evaluate, checkpoint
+        self.evaluate, self.together, self.checkpoint = evaluate, together, checkpoint
         self.watch = watch if learner.first else None
         self.looked = time.monotonic()
 
@@ -273,7 +278,8 @@ class _Loop:
         metric = None
         if self.evaluate is not None:
             with learner.evaluating():
-                metric = learner.agree(self.evaluate())
+                metric = self.evaluate() if learner.first or self.together else None
+            metric = learner.agree(metric)
         if at.history.add(at.epoch + 1, at.loss, metric):
             at.best = learner.weights()
         at.epoch, at.step, at.loss = at.epoch + 1, 0, 0.0

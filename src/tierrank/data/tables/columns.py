@@ -28,7 +28,6 @@ MISSING = ("", "NA", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "None",
 EXACT_INTEGERS = 2**53  # that a float64 holds
 
 _BLANKS = " \t"
-_QUERIES_AT_ONCE = 1 << 16  # rows that are looked at to find where a query begins
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NAMED = re.compile(r"[+-]?(?:(inf|infinity)|nan)", re.IGNORECASE)
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -444,6 +443,8 @@ def codes_and_distinct(column: Any) -> Distinct:
     """The distinct values of a column, null among them."""
     import pyarrow as pa
 
+    if not len(column):
+        return Distinct(np.empty(0, dtype=np.int64), [])
     if column.num_chunks > 1 and column.nbytes < _LARGEST_ARRAY:  # to unify them is slow
         column = pa.chunked_array([pa.concat_arrays(column.chunks)])
     encoded = column.dictionary_encode(null_encoding="encode").unify_dictionaries()
@@ -553,18 +554,18 @@ def parquet_part(file: Any, query: str, part: tuple[int, int]) -> slice:
     It begins with a row group, if one begins near by: then no rank reads another's.
     """
     rank, ranks = part
-    rows = file.metadata.num_rows
+    rows, borders = file.metadata.num_rows, _group_starts(file)
     if query not in file.schema_arrow.names:
         return slice(0, rows)  # which is refused with all that there is
 
     def query_start(row: int) -> int:
         """Where a query begins first, at a row or behind it."""
-        near = min(_group_starts(file), key=lambda start: abs(start - row))
+        near = min(borders, key=lambda start: abs(start - row))
         if abs(near - row) * 4 * ranks <= rows:
             row = near
         before, start = None, max(0, row - 1)
         while 0 < row < rows:
-            some = slice(start, min(start + _QUERIES_AT_ONCE, rows))
+            some = slice(start, next(border for border in borders if border > start))
             keys = _rows_of(file, [query], some).column(0).to_pylist()
             before = keys[0] if before is None else before
             other = next((n for n, key in enumerate(keys) if key != before), None)
@@ -590,10 +591,10 @@ def _rows_of(file: Any, columns: Sequence[str], rows: slice) -> Any:
         for number, (start, end) in enumerate(pairwise(starts))
         if start < rows.stop and rows.start < end
     ]
-    first = starts[groups[0]] if groups else rows.start
-    return file.read_row_groups(groups, columns=columns).slice(
-        rows.start - first, rows.stop - rows.start
-    )
+    if not groups:
+        return file.schema_arrow.empty_table().select(columns)
+    table = file.read_row_groups(groups, columns=columns)
+    return table.slice(rows.start - starts[groups[0]], rows.stop - rows.start)
 
 
 @contextmanager
