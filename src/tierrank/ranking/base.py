@@ -179,7 +179,7 @@ def row_queries(rows: int, qid: Any, lengths: AnyArray | None) -> AnyArray:
     return np.zeros(rows, dtype=np.int64)
 
 
-def checked_weights(weights: Any, tiers: Tiers, ranks: Ranks) -> AnyArray | None:
+def checked_weights(weights: Any, tiers: Tiers, ranks: Ranks = ALONE) -> AnyArray | None:
     """[lists] weights as float64, finite and not negative, and not all 0 on all ranks."""
     if weights is None:
         return None
