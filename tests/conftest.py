@@ -26,8 +26,13 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items):
-    """Mark what hypothesis draws examples for: a fifth of them, unless all are asked for."""
+    """Mark what waits for a cluster to start, and what hypothesis draws examples for.
+
+    A fifth of the examples are drawn, unless all are asked for.
+    """
     for item in items:
+        if {"client", "cluster"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
         test = getattr(item, "obj", None)
         if not getattr(test, "is_hypothesis_test", False):
             continue

@@ -146,6 +146,7 @@ def test_the_log_probabilities_of_games_add_up_to_the_likelihood(model):
     assert fitted.log_prob(rows).sum() == pytest.approx(fitted.log_likelihood_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("teams", [False, True])
 def test_the_bootstrap_of_games_has_the_errors_of_the_sandwich(teams):
     rng = np.random.default_rng(6)
@@ -168,6 +169,7 @@ def test_replicates_of_games_without_an_estimate_are_counted():
     assert tr.PairedTies().fit(games).bootstrap(60).without_estimate > 0
 
 
+@pytest.mark.slow
 def test_the_bootstrap_of_features_has_the_errors_of_the_sandwich():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(8, 2))

@@ -62,6 +62,7 @@ def test_all_solvers_find_the_same_worths():
     np.testing.assert_allclose(found["adagrad"], found["newton"], atol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rest", ["absent", "last"])
 @pytest.mark.parametrize("prior", ["gaussian:0.7", "pseudo-item:2"])
 def test_stochastic_steps_meet_the_prior_as_newton_does(rest, prior):

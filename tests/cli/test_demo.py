@@ -128,6 +128,7 @@ def test_an_unknown_objective_is_met_with_the_nearest(run):
     assert "there is no objective 'rank-nte'; did you mean 'ranknet'?" in ran.text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [["objectives"], ["objectives", "pl-partition"]])
 def test_standard_output_on_a_full_disk_is_one_line(arguments):

@@ -22,6 +22,7 @@ def test_a_mistake_is_one_message_and_exit_code_2(program, tmp_path, capsys):
         assert ": " in line
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_program():
     command = [sys.executable, position_aware.__file__, "--help"]
     ran = subprocess.run(command, capture_output=True, text=True)

@@ -15,6 +15,7 @@ def left(run_quickly, parts):
     return run_quickly(ordered_partitions, parts)
 
 
+@pytest.mark.slow
 def test_the_table_has_all_methods_with_the_printed_figures_beside_ours(left):
     out, lines, more, page = left
     assert {(line["method"], line["features"], line["measure"]) for line in lines} == {

@@ -207,6 +207,7 @@ def references(family):
     return list(lists), list(lists.values()), exact, gradients
 
 
+@pytest.mark.slow
 @each_dtype
 @each_kernel
 @pytest.mark.parametrize("family", ["mixed", SLOW, "many tiers", "high and low"])

@@ -170,6 +170,7 @@ ABSENT = tr.Tiers.from_rankings([[0, (1, 2)], [3, 0]], items=5)
 LAST = tr.Tiers.from_rankings([[0, (1, 2)], [3]], items=5, rest="last")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tiers", "shape", "fullgraph"),
     [
@@ -195,6 +196,7 @@ def loss_of_labels(scores, labels):
     return tr.losses.pl_top_k(scores * 2, tr.Tiers.from_labels(labels), k=1)
 
 
+@pytest.mark.slow
 def test_tiers_built_inside_compiled_code_are_kept_out_of_the_graph_as_a_whole():
     """Or torch prints a wall of reasons, one for every look at a value."""
     torch.compiler.reset()

@@ -120,6 +120,7 @@ def test_oracle_of_a_list_is_the_product_over_its_tiers():
     assert log_prob_mp([[1.0, 2.0]]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "high"), [(-40.0, 40.0), (30.0, 40.0), (-1e4, 1e4), (-1e4, -9e3)])
 def test_oracle_for_many_scores_agrees_with_the_one_for_few(low, high, monkeypatch):
     """Double-double arithmetic, which takes over in large tiers, against mpmath."""
@@ -135,6 +136,7 @@ def test_oracle_for_many_scores_agrees_with_the_one_for_few(low, high, monkeypat
         assert relative_error(many, few) < 2e-15
 
 
+@pytest.mark.slow
 def test_oracle_gradient_and_hessian_are_the_derivatives():
     tiers = [[1.5, -0.25], [0.5], [0.75, -1.0]]
     gradient, hessian = np.concatenate(gradient_mp(tiers)), hessian_mp(tiers)
@@ -217,6 +219,7 @@ def test_probabilities_of_all_tiers_of_the_same_sizes_sum_to_one(sizes):
     assert total == pytest.approx(1, abs=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [2.0, 20.0, 1e4])
 def test_enumeration_and_subsets_agree_with_the_oracle(spread):
     rng = np.random.default_rng(4)

@@ -348,6 +348,7 @@ def test_depth_and_leaves_limit_the_trees(library):
 # Saved models --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_saved_model_needs_no_library_in_another_process(tmp_path):
     values, labels, qid = lists(seed=3, missing=0.1)
     np.save(tmp_path / "rows.npy", values)

@@ -99,6 +99,7 @@ def ordered_partitions():
     return X.reshape(-1, 2), y, np.repeat(np.arange(150), 4), coef
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["pmop-gibbs", "pmop-mh"])
 def test_the_stochastic_objectives_find_the_model_that_they_estimate(objective, ordered_partitions):
     """The direction, and the exact fit, with long chains."""

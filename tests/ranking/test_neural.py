@@ -393,6 +393,7 @@ def test_a_loaded_model_gives_the_same_scores(options, tmp_path):
     assert loaded.fit(X, Y, qid=QID).predict(X, qid=QID).shape == (len(X),)
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_scores(tmp_path):
     ranker = small(attention_layers=1).fit(X, Y, qid=QID)
     tr.save(ranker, tmp_path / "model")
@@ -659,6 +660,7 @@ def test_two_processes_learn_what_one_learns(tmp_path):
 # Real data -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_it_ranks_mq2008_well():
     folder = real("mq2008")

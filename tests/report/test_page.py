@@ -189,6 +189,7 @@ def test_tiers_name_their_items_and_how_sure_each_cut_is(make_page):
     assert section.count('class="bar"') == 1
 
 
+@pytest.mark.slow
 def test_a_catalogue_is_cut_off_and_the_page_says_so(make_page):
     row = make_page(1).rows[0]
     many = MOST_ITEMS + 5
