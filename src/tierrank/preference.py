@@ -1,0 +1,230 @@
+"""Training language models on responses in tiers: DPO and reward models, with ties.
+
+Direct preference optimisation (Rafailov et al., 2023) takes r = β (log π − log π_ref) for a
+response's reward, and maximises the probability that the chosen one of a pair is preferred. With
+any number of responses a prompt in tiers S₁ > S₂ > … (best, acceptable, bad; correct over
+incorrect), that is the exact Plackett-Luce likelihood of the tiers under the same rewards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tierrank.losses.objective import Reduction
+from tierrank.losses.record import Entry, find
+from tierrank.plackett_luce.inputs import can_look
+from tierrank.plackett_luce.lists import check_is_tiers
+from tierrank.tiers import Tiers
+from tierrank.tiers.arrays import range_numbers
+
+
+def dpo_loss(
+    policy_logps: Tensor,
+    reference_logps: Tensor | None,
+    tiers: Tiers,
+    *,
+    beta: float = 0.1,
+    objective: str = "pl-partition",
+    objective_params: dict[str, Any] | None = None,
+    lengths: Any = None,
+    margin: Any = 0.0,
+    label_smoothing: float = 0.0,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""Direct preference optimisation for responses in tiers.
+
+    .. math:: -\log P(S_1 > \dots > S_M) \quad\text{at rewards}\quad
+              r_i = \beta \, (\log\pi_i - \log\pi^\text{ref}_i)
+
+    Two responses, one of them better: that is DPO, to the last digit.
+
+    Parameters
+    ----------
+    policy_logps, reference_logps
+        log-probabilities of the responses (sums over their tokens), in the shape of the labels
+        that `tiers` was built from: ``[responses]`` or padded ``[prompts, width]``. Without a
+        reference (None) the policy's own are the rewards, as in SimPO.
+    tiers
+        a list a prompt: ``Tiers.from_labels(ratings, lengths=responses_of_each_prompt)``
+    beta
+        how strongly rewards tell responses apart
+    objective, objective_params
+        a name of `tierrank.losses.OBJECTIVES`, and its options. For pairs that may tie, "davidson"
+        (DPO-D) or "rao-kupper" (DPO-RK) with how probable ties are (``{"beta": log ν}``,
+        ``{"alpha": …}``): to Plackett-Luce a prompt whose responses are all tied says nothing, and
+        it is refused.
+    lengths
+        tokens of each response, to divide its log-probabilities by (Meng et al., 2024)
+    margin
+        by how much the reward of a tier should be above that of the next, γ in SimPO; or, in the
+        shape of the scores, what is taken off each reward
+    label_smoothing
+        ε: how probable it is that an order was noted the wrong way round (cDPO):
+        (1 − ε) · loss + ε · loss of the tiers in reverse
+    weights, reduction
+        [prompts], and "mean", "sum" or "none", as in `tierrank.losses`
+
+    Returns
+    -------
+    The loss; differentiable in `policy_logps`
+
+    Raises
+    ------
+    ValueError
+        a log-probability is NaN or infinite, shapes differ, or a prompt has one tier only
+
+    Examples
+    --------
+    >>> import torch, tierrank as tr
+    >>> from tierrank.preference import dpo_loss
+    >>> tiers = tr.Tiers.from_labels([2, 1, 1, 0, 1, 0], lengths=[4, 2])  # two prompts
+    >>> policy = torch.tensor([-10.0, -12.0, -11.0, -15.0, -9.0, -9.5])
+    >>> reference = torch.tensor([-11.0, -12.0, -11.5, -14.0, -9.0, -9.0])
+    >>> dpo_loss(policy, reference, tiers, beta=0.1)
+    tensor(1.4841)
+    """
+    rewards = implicit_rewards(policy_logps, reference_logps, beta=beta, lengths=lengths)
+    return reward_loss(
+        rewards, tiers, objective=objective, objective_params=objective_params, margin=margin,
+        label_smoothing=label_smoothing, weights=weights, reduction=reduction,
+    )  # fmt: skip
+
+
+def implicit_rewards(
+    policy_logps: Tensor, reference_logps: Tensor | None, *, beta: float, lengths: Any = None
+) -> Tensor:
+    """β (log π − log π_ref) of each response, a token if `lengths` are given; see `dpo_loss`."""
+    if not (isinstance(beta, int | float) and 0 < beta < float("inf")):
+        raise ValueError(f"beta is a positive number, not {beta!r}")
+    _check_finite("policy_logps", policy_logps)
+    rewards = policy_logps
+    if reference_logps is not None:
+        if reference_logps.shape != policy_logps.shape:
+            raise ValueError(
+                f"policy_logps have shape {list(policy_logps.shape)} and reference_logps "
+                f"{list(reference_logps.shape)}: one of each for every response"
+            )
+        _check_finite("reference_logps", reference_logps)
+        rewards = rewards - reference_logps.detach()
+    if lengths is not None:
+        tokens = torch.as_tensor(lengths, device=rewards.device)
+        if tokens.shape != rewards.shape:
+            raise ValueError(
+                f"lengths have shape {list(tokens.shape)}, but there are log-probabilities of "
+                f"shape {list(rewards.shape)}: give the number of tokens of each response"
+            )
+        # what stands in padding is never looked at, so it may be 0
+        rewards = rewards / tokens.clamp(min=1)
+    return beta * rewards
+
+
+def reward_loss(
+    rewards: Tensor,
+    tiers: Tiers,
+    *,
+    objective: str = "pl-partition",
+    objective_params: dict[str, Any] | None = None,
+    margin: Any = 0.0,
+    label_smoothing: float = 0.0,
+    weights: Any = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Minus the log-likelihood of responses in tiers, under the rewards of a reward model.
+
+    Two responses a prompt: −log σ(r_chosen − r_rejected − margin), as Bradley-Terry reward models
+    are trained. All parameters are those of `dpo_loss`, with rewards in place of log-probabilities.
+
+    Examples
+    --------
+    >>> import torch, tierrank as tr
+    >>> from tierrank.preference import reward_loss
+    >>> tiers = tr.Tiers.from_labels([5, 3, 3, 1])  # stars of four responses to one prompt
+    >>> reward_loss(torch.tensor([1.0, 0.5, 0.0, -1.0]), tiers)
+    tensor(1.1462)
+    """
+    check_is_tiers(tiers)
+    _check_finite("rewards", rewards, tiers)
+    entry = find(objective)
+    if entry.tie_parameter is None:
+        _refuse_single_tiers(tiers, entry)
+    if not 0 <= label_smoothing < 0.5:
+        raise ValueError(f"label_smoothing is from 0 to below 0.5, not {label_smoothing!r}")
+    options = {**(objective_params or {}), "weights": weights, "reduction": reduction}
+    loss: Tensor = entry.function(_with_margin(rewards, tiers, margin), tiers, **options)
+    if label_smoothing:
+        turned = tiers.kept("worst first", lambda: _worst_first(tiers))
+        other = entry.function(_with_margin(rewards, turned, margin), turned, **options)
+        loss = (1 - label_smoothing) * loss + label_smoothing * other
+    return loss
+
+
+def objective_for(tiers: Tiers) -> str:
+    """The objective for all data: "davidson" for pairs of which some tie, else "pl-partition".
+
+    Ask it once, of all prompts: the two give a pair without a tie another probability.
+    """
+    pairs_only = bool((tiers.lengths == 2).all())
+    return "davidson" if pairs_only and bool((tiers.n_tiers == 1).any()) else "pl-partition"
+
+
+def _with_margin(rewards: Tensor, tiers: Tiers, margin: Any) -> Tensor:
+    """Rewards, less the margin for every tier that stands below; or less one of their own."""
+    if isinstance(margin, int | float):
+        if not 0 <= margin < float("inf"):
+            raise ValueError(f"margin is a number, 0 or more, not {margin!r}")
+        if margin == 0:
+            return rewards
+        below = tiers.to_labels().clamp(min=0)  # tiers below each response
+        return rewards - margin * below.to(rewards)
+    off = torch.as_tensor(margin, device=rewards.device)
+    if off.shape != rewards.shape:
+        raise ValueError(
+            f"margin has shape {list(off.shape)}, but the rewards {list(rewards.shape)}: give a "
+            "number, or one for each response"
+        )
+    return rewards - off.to(rewards)
+
+
+def _worst_first(tiers: Tiers) -> Tiers:
+    """The same lists with their tiers in reverse."""
+    labels = tiers.to_labels()
+    turned = torch.where(labels < 0, labels, labels.max() - labels)
+    if labels.dim() == 2:
+        return Tiers.from_labels(turned, ignore_label=-1).to(tiers.device)
+    list_of = torch.empty_like(tiers.items)
+    list_of[tiers.items] = range_numbers(tiers.lengths)
+    return Tiers.from_labels(turned, qid=list_of).to(tiers.device)
+
+
+def _refuse_single_tiers(tiers: Tiers, entry: Entry) -> None:
+    if not can_look():
+        return
+    single = (tiers.n_tiers < 2).nonzero()[:, 0]
+    if len(single):
+        first = int(single[0])
+        name = first if tiers.keys is None else tiers.keys[first]
+        raise ValueError(
+            f"prompt {name} has one tier only ({int(tiers.lengths[first])} responses, all tied), "
+            f"which says nothing to {entry.name}; {len(single)} of {len(tiers)} prompts are such. "
+            'Leave them out; or, for pairs that may tie, take objective="davidson" or "rao-kupper"'
+        )
+
+
+def _check_finite(what: str, values: Tensor, tiers: Tiers | None = None) -> None:
+    """Refuse NaN and infinite numbers by their place; holes of padded lists are not looked at."""
+    if not isinstance(values, Tensor):
+        raise TypeError(f"{what} are a tensor, not {type(values).__name__}")
+    if not can_look():
+        return
+    bad = ~values.detach().isfinite()
+    if tiers is not None and tiers.score_shape == tuple(values.shape) and values.dim() == 2:
+        bad = bad & (tiers.to_labels() >= 0).to(bad.device)
+    elif values.dim() == 2:
+        return  # holes may be anything: the rewards are looked at, beside the tiers
+    if bad.any():
+        place = bad.nonzero()[0].tolist()
+        raise ValueError(f"{what} must be finite, but {what}{place} is {float(values[*place])}")
