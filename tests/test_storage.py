@@ -19,6 +19,7 @@ import pytest
 import scipy.sparse
 from safetensors.numpy import load, save
 
+import tierrank as tr
 from tierrank import storage
 from tierrank.data import (
     MultiLabelData,
@@ -231,7 +232,7 @@ def test_a_newer_format_says_who_wrote_it_and_what_to_do(folder):
     manifest = json.loads((folder / "model.json").read_text())
     manifest.update(format_version=storage.FORMAT_VERSION + 1, written_by="9.9")
     (folder / "model.json").write_text(json.dumps(manifest))
-    with pytest.raises(StorageError, match=r"tierrank 9\.9 in format 2.*Upgrade tierrank"):
+    with pytest.raises(StorageError, match=r"tierrank 9\.9 in format 3.*Upgrade tierrank"):
         storage.read(folder, "model")
 
 
@@ -250,6 +251,7 @@ def test_numbers_that_json_lacks_are_not_written(folder):
 WRITER = """
 import sys, numpy as np
 from pathlib import Path
+import tierrank as tr
 from tierrank import storage
 print("ready", flush=True)
 for n in range(10**9):
@@ -280,6 +282,7 @@ def test_a_writer_killed_at_any_moment_leaves_something_whole(tmp_path):
 SAVER = """
 import os, sys, numpy as np
 from pathlib import Path
+import tierrank as tr
 from tierrank import storage
 folder, own, saves = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 rng = np.random.default_rng(own)
@@ -293,6 +296,7 @@ for _ in range(saves):
 LOADER = """
 import sys
 from pathlib import Path
+import tierrank as tr
 from tierrank import storage
 folder, loads = Path(sys.argv[1]), int(sys.argv[2])
 print("ready", flush=True)
@@ -467,3 +471,76 @@ def test_links_that_lead_to_each_other_are_an_error_of_the_disk_that_names_the_p
     assert caught.value.filename == str(one)
     assert sorted(tmp_path.iterdir()) == [one, two]
     assert one.is_symlink()
+
+
+# Several files ---------------------------------------------------------------------------------
+
+
+ARRAYS = {
+    "long": np.arange(101, dtype=np.float32).reshape(101, 1) @ np.ones((1, 7), np.float32),
+    "wide": np.arange(40.0).reshape(1, 40),
+    "number": np.array(3.5),
+    "none": np.zeros((0, 4)),
+    "flags": np.array([True, False, True]),
+    "names": np.arange(50),
+}
+
+
+class Sent(storage.Spread):
+    """An array whose rows come a few at a time."""
+
+    here = True
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype, self.nbytes = (
+            array, array.shape, array.dtype, array.nbytes,
+        )  # fmt: skip
+
+    def pieces(self):
+        """Of several lengths."""
+        yield from np.split(self.array, [1, 9, 9, 60])
+
+    def wait(self):
+        """For nobody."""
+
+
+@pytest.mark.parametrize("largest", [1, 100, 333, 1000, 3000, 10**10])
+def test_arrays_in_files_of_any_size_are_read_back(tmp_path, largest):
+    sent = ARRAYS | {"long": Sent(ARRAYS["long"])}
+    storage.write(tmp_path, "model", {"kind": "of test"}, sent, largest)
+    files = sorted(tmp_path.glob("*.safetensors"))
+    assert (len(files) == 1) == (largest == 10**10)
+    widest = max(array.nbytes // max(1, len(array)) for array in ARRAYS.values() if array.shape)
+    for file in files:
+        data = file.read_bytes()
+        held = len(data) - 8 - int.from_bytes(data[:8], "little")
+        assert held <= max(largest, widest)
+    content, found = storage.read(tmp_path, "model")
+    assert content == {"kind": "of test"}
+    assert found.keys() == ARRAYS.keys()
+    for key, array in ARRAYS.items():
+        assert found[key].dtype == array.dtype
+        np.testing.assert_array_equal(found[key], array)
+    # one file after another, as before, and nothing of the last content stays
+    storage.write(tmp_path, "model", {}, {"a": np.arange(3)})
+    assert len(list(tmp_path.iterdir())) == 2
+    assert json.loads((tmp_path / "model.json").read_text())["format_version"] == 1
+
+
+def test_a_model_in_several_files_loads_and_a_missing_or_changed_one_is_named(tmp_path):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(60, 5)), np.repeat(np.arange(12), 5)
+    ranker = tr.NeuralRanker(max_epochs=1, random_state=0).fit(X, rng.integers(0, 3, 60), qid=qid)
+    tr.save(ranker, tmp_path, largest_file=2000)
+    manifest = json.loads((tmp_path / "model.json").read_text())
+    assert manifest["format_version"] == 2
+    assert len(manifest["tensors"]) > 3
+    np.testing.assert_array_equal(tr.load(tmp_path).predict(X), ranker.predict(X))
+    last = tmp_path / manifest["tensors"][-1]["file"]
+    data = last.read_bytes()
+    last.write_bytes(data[:-1] + b"x")
+    with pytest.raises(StorageError, match=f"{last.name}: does not have the bytes"):
+        tr.load(tmp_path)
+    last.unlink()
+    with pytest.raises(StorageError, match=f"{last.name}: is missing"):
+        tr.load(tmp_path)

@@ -2,9 +2,10 @@
 
 `save` and `load` keep fitted models by `write` and `read`, which checkpoints use too: no pickle.
 
-A folder holds `NAME.json` and the tensors it points to, `NAME-<digest>.safetensors`. Both are
-written beside, as `.part` files; renaming the JSON into place is the one moment at which the new
-content replaces the old. Whoever is killed before it leaves the old content.
+A folder holds `NAME.json` and the tensors it points to, `NAME-<digest>.safetensors`: one file, or
+several where it would be too large. Of an array that is in several files each has some rows, in
+their order. All are written beside, as `.part` files; renaming the JSON into place is the one
+moment at which the new content replaces the old. Whoever is killed before it leaves the old one.
 
 Several processes may read and write a folder at the same time. Writers rename and clear away one
 after the other: they hold a lock on the folder for it. Readers hold none: where the tensors are
@@ -18,13 +19,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from itertools import pairwise
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -38,7 +40,9 @@ try:
 except ImportError:  # Windows
     LOCKS = None
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+ONE_FILE = 1  # the version in which tensors are in one file, as all but huge ones are
+LARGEST_FILE = 10**10  # bytes of a file, unless `save` is told another number
 MANIFEST_KEYS = {"format", "format_version", "written_by", "content", "tensors", "checksum"}
 POINTER_KEYS = ("file", "sha256")
 RUNS_CODE = {".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".dill", ".py", ".so"}
@@ -94,12 +98,21 @@ class Savable(Protocol):
     def to_state(self) -> tuple[dict[str, Any], Arrays]: ...
 
 
-def save(model: Savable, folder: Path | str) -> Path:
+def save(model: Savable, folder: Path | str, *, largest_file: int = LARGEST_FILE) -> Path:
     """Save a fitted model as a folder, in place of what was saved there before.
 
     Killed at any moment, it leaves the old model or the new one. Other processes may load from the
     folder meanwhile, or save to it. A plot or a note of yours in it is left alone. What the disk
     does not take is an `OSError` that names the folder.
+
+    Parameters
+    ----------
+    model
+        a fitted estimator
+    folder
+        made, if it is not there
+    largest_file
+        bytes of a file of tensors, above which they go into several
 
     Examples
     --------
@@ -118,7 +131,7 @@ def save(model: Savable, folder: Path | str) -> Path:
     arrays: list[Any] = [tensors[key] for key in _in_file(tensors)]
     spread = [each for each in arrays if isinstance(each, Spread)]
     if all(each.here for each in spread):
-        write(path, "model", {"estimator": name, **info}, tensors)
+        write(path, "model", {"estimator": name, **info}, tensors, largest_file)
     else:
         for each in spread:
             for _ in each.pieces():
@@ -147,42 +160,98 @@ def load(folder: Path | str) -> Any:
         raise StorageError(f"{path}: does not hold together as a {name}: {error}") from error
 
 
-def write(folder: Path, name: str, content: Mapping[str, Any], tensors: Arrays) -> None:
+def write(
+    folder: Path,
+    name: str,
+    content: Mapping[str, Any],
+    tensors: Arrays,
+    largest_file: int = LARGEST_FILE,
+) -> None:
     """Write content (as JSON) and tensors; what was there under this name is replaced at once.
 
     What the disk or its limits refuse is an `OSError` that names the folder, and changes nothing.
     """
     path = folder / f"{name}.json"
-    with (
-        _naming(folder),
-        _part(folder / f"{name}.safetensors") as tensors_part,
-        _part(path) as manifest_part,
-    ):
-        with _synced(tensors_part) as file:
-            digest = _write_tensors(file, tensors)
-        target = folder / f"{name}-{digest[:16]}.safetensors"
+    targets: dict[Path, Path] = {}
+    pointers = []
+    with _naming(folder), ExitStack() as parts:
+        arrays = {key: _Rows(array) for key, array in tensors.items()}
+        for some in _files(tensors, largest_file):
+            part = parts.enter_context(_part(folder / f"{name}.safetensors"))
+            with _synced(part) as file:
+                digest = _write_tensors(file, some, arrays)
+            target = folder / f"{name}-{digest[:16]}.safetensors"
+            targets[target] = part
+            pointers.append({"file": target.name, "sha256": digest})
         manifest: dict[str, Any] = {
             "format": f"tierrank {name}",
-            "format_version": FORMAT_VERSION,
+            "format_version": ONE_FILE if len(pointers) == 1 else FORMAT_VERSION,
             "written_by": _version(),
             "content": content,
-            "tensors": {"file": target.name, "sha256": digest},
+            "tensors": pointers[0] if len(pointers) == 1 else pointers,
         }
         manifest["checksum"] = checksum(manifest)
+        manifest_part = parts.enter_context(_part(path))
         with _synced(manifest_part) as file:
             file.write(canonical(manifest))
         with locked(folder):
-            tensors_part.replace(target)
+            for target, part in targets.items():
+                part.replace(target)
             manifest_part.replace(path)
             for old in folder.glob(f"{name}-*.safetensors"):
-                if old != target:  # the last content's, or left by a writer that was killed here
+                if old not in targets:  # the last content's, or of a writer that was killed here
                     with suppress(OSError):  # Windows keeps it while somebody reads it
                         old.unlink()
     sweep(folder, name)
 
 
-def _write_tensors(file: IO[bytes], tensors: Arrays) -> str:
-    """Write safetensors, and give the digest of what was written.
+def _files(tensors: Arrays, largest: int) -> list[dict[str, int]]:
+    """How many rows of which arrays go into each file; an array that fits into one is not cut."""
+    files: list[dict[str, int]] = [{}]
+    room = largest
+    for key in _in_file(tensors):
+        array = tensors[key]
+        rows = array.shape[0] if array.shape else 1
+        row = array.nbytes // max(rows, 1)
+        while True:
+            fits = rows * row <= room
+            some = rows if fits else room // row if array.nbytes > largest else 0
+            if not (fits or some or files[-1]):
+                some = 1  # alone, though it is too large
+            if fits or some:
+                files[-1][key] = some
+            rows, room = rows - some, max(0, room - some * row)
+            if not rows:
+                break
+            files.append({})
+            room = largest
+    return files
+
+
+class _Rows:
+    """The rows of an array, which are taken from it in order; a number is one."""
+
+    def __init__(self, array: np.ndarray[Any, Any] | Spread) -> None:
+        self.array, self.kind = array, array.dtype.str[1:]
+        self._pieces = array.pieces() if isinstance(array, Spread) else iter([array])
+        self._left: np.ndarray[Any, Any] | None = None
+
+    def shape(self, rows: int) -> tuple[int, ...]:
+        """Of so many."""
+        return (rows, *self.array.shape[1:]) if self.array.shape else ()
+
+    def take(self, rows: int) -> Iterator[np.ndarray[Any, Any]]:
+        """The next ones, in pieces."""
+        while rows:
+            piece = next(self._pieces) if self._left is None else self._left
+            count = len(piece) if piece.shape else 1
+            self._left = piece[rows:] if count > rows else None
+            yield piece[:rows] if count > rows else piece
+            rows -= min(rows, count)
+
+
+def _write_tensors(file: IO[bytes], some: dict[str, int], arrays: Mapping[str, _Rows]) -> str:
+    """Write some rows of arrays as safetensors, and give the digest of what was written.
 
     The same bytes as `safetensors.numpy.save` gives: those would be in memory a second time. Its
     `save_file` takes neither a file that is open nor the umask, and hides what the disk says.
@@ -195,21 +264,20 @@ def _write_tensors(file: IO[bytes], tensors: Arrays) -> str:
         file.write(part)
         digest.update(part)
 
-    kinds = {key: array.dtype.str[1:] for key, array in tensors.items()}
-    order = _in_file(tensors)
-    ends = np.cumsum([0, *(tensors[key].nbytes for key in order)]).tolist()
+    shapes = {key: arrays[key].shape(rows) for key, rows in some.items()}
+    sizes = [math.prod(shape) * int(arrays[key].kind[1:]) for key, shape in shapes.items()]
+    ends = accumulate(sizes, initial=0)
     header = {
-        key: {"dtype": DTYPES[kinds[key]], "shape": tensors[key].shape, "data_offsets": span}
-        for key, span in zip(order, pairwise(ends), strict=True)
+        key: {"dtype": DTYPES[arrays[key].kind], "shape": shape, "data_offsets": span}
+        for (key, shape), span in zip(shapes.items(), pairwise(ends), strict=True)
     }
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     put(len(text).to_bytes(8, "little"))
     put(text)
-    for key in order:
-        array = tensors[key]
-        for piece in array.pieces() if isinstance(array, Spread) else [array]:
-            little = np.asarray(piece, dtype=f"<{kinds[key]}", order="C")
+    for key, rows in some.items():
+        for piece in arrays[key].take(rows):
+            little = np.asarray(piece, dtype=f"<{arrays[key].kind}", order="C")
             put(little.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
@@ -226,13 +294,39 @@ def read(folder: Path, name: str) -> tuple[dict[str, Any], Arrays]:
     from safetensors.numpy import load
 
     check(folder, name)
-    manifest, file, data = _manifest_and_bytes(folder, name)
-    if hashlib.sha256(data).hexdigest() != manifest["tensors"]["sha256"]:
-        raise StorageError(f"{file}: does not have the bytes that were written. {_remedy(name)}")
+    manifest, files = _manifest_and_files(folder, name)
+    found: dict[str, list[np.ndarray[Any, Any]]] = {}
+    for pointer in _pointers(manifest):
+        file, data = files.pop(0)
+        if hashlib.sha256(data).hexdigest() != pointer["sha256"]:
+            what = "does not have the bytes that were written"
+            raise StorageError(f"{file}: {what}. {_remedy(name)}")
+        try:
+            for key, array in load(data).items():
+                found.setdefault(key, []).append(array)
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            what = f"is no safetensors file ({error})"
+            raise StorageError(f"{file}: {what}. {_remedy(name)}") from None
     try:
-        return manifest["content"], load(data)
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{file}: is no safetensors file ({error}). {_remedy(name)}") from None
+        return manifest["content"], {key: _joined(found.pop(key)) for key in list(found)}
+    except ValueError as error:
+        what = f"its files do not go together ({error})"
+        raise StorageError(f"{folder}: {what}. {_remedy(name)}") from None
+
+
+def _joined(rows: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """An array whose rows were in one file or several."""
+    import numpy as np
+
+    if len({each.dtype for each in rows}) > 1:
+        raise ValueError("an array has several types")
+    return rows[0] if len(rows) == 1 else np.concatenate(rows)
+
+
+def _pointers(manifest: Mapping[str, Any]) -> list[Any]:
+    """To the files of tensors, in order."""
+    tensors = manifest.get("tensors")
+    return tensors if isinstance(tensors, list) else [tensors]
 
 
 def check(folder: Path, name: str) -> None:
@@ -246,18 +340,25 @@ def check(folder: Path, name: str) -> None:
     _refuse_absent(folder, name)
 
 
-def _manifest_and_bytes(folder: Path, name: str) -> tuple[dict[str, Any], Path, bytes]:
-    """The manifest, and the file that it points to with its bytes."""
+def _manifest_and_files(folder: Path, name: str) -> tuple[dict[str, Any], list[tuple[Path, bytes]]]:
+    """The manifest, and the files that it points to with their bytes."""
     path = folder / f"{name}.json"
     while True:
         _refuse_absent(folder, name)
         with path.open("rb") as opened:
             raw = opened.read()
             manifest = _manifest(path, name, raw)
-            pointer = manifest["tensors"]
-            file = folder / f"{name}-{pointer['sha256'][:16]}.safetensors"
+            files: list[tuple[Path, bytes]] = []
+            missing = None
             try:
-                data = file.read_bytes() if pointer["file"] == file.name else None
+                for pointer in _pointers(manifest):
+                    file = folder / f"{name}-{pointer['sha256'][:16]}.safetensors"
+                    if pointer["file"] != file.name:
+                        missing = pointer["file"]
+                        break
+                    missing = file.name
+                    files.append((file, file.read_bytes()))
+                    missing = None
             except OSError as error:
                 # While the manifest is open, one that replaces it cannot look the same.
                 if not path.is_file() or not os.path.samestat(
@@ -266,15 +367,14 @@ def _manifest_and_bytes(folder: Path, name: str) -> tuple[dict[str, Any], Path, 
                     continue
                 if not isinstance(error, FileNotFoundError | IsADirectoryError):
                     raise
-                data = None
         if not _is_whole(manifest, raw):  # late: it takes long, and the tensors may go meanwhile
             raise StorageError(
                 f"{path}: does not have the content that was written. {_remedy(name)}"
             )
-        if data is None:
+        if missing is not None:
             remedy = _remedy(name, f"The {name} is not whole: copy all of its folder.")
-            raise StorageError(f"{folder / _shown(pointer['file'])}: is missing. {remedy}")
-        return manifest, file, data
+            raise StorageError(f"{folder / _shown(missing)}: is missing. {remedy}")
+        return manifest, files
 
 
 def exists(folder: Path, name: str) -> bool:
@@ -416,12 +516,11 @@ def _manifest(path: Path, name: str, raw: bytes) -> dict[str, Any]:
             f"{_shown(version)}; tierrank {_version()} reads formats up to {FORMAT_VERSION}. "
             "Upgrade tierrank."
         )
-    pointer = manifest.get("tensors")
-    words = (
-        [pointer.get(key) for key in POINTER_KEYS] if isinstance(pointer, dict) else [None, None]
-    )
-    if not isinstance(words[0], str) or not re.fullmatch("[0-9a-f]{64}", str(words[1])):
-        raise StorageError(f"{path}: points to no tensors. {_remedy(name)}")
+    for pointer in _pointers(manifest) or [None]:
+        known = isinstance(pointer, dict)
+        file, digest = (pointer.get(key) if known else None for key in POINTER_KEYS)
+        if not isinstance(file, str) or not re.fullmatch("[0-9a-f]{64}", str(digest)):
+            raise StorageError(f"{path}: points to no tensors. {_remedy(name)}")
     return manifest
 
 
