@@ -2,13 +2,25 @@
 
 All contenders grow as many trees of as many leaves, from the same rows and bins, on as many
 threads. Timed is everything from arrays to a model.
+
+    python benchmarks/boosted.py --larger-than-memory  # some 20 minutes, and 20 GB of the disk
+
+trains by `tierrank train` on a file of LETOR whose rows, as read into memory, are three times what
+the process may have. RLIMIT_DATA is what it may have: all memory of its own, and no files that are
+mapped, which the system drops when it likes.
 """
 
 from __future__ import annotations
 
+import re
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import lightgbm
@@ -219,6 +231,119 @@ def measure(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
     return claims
 
 
+# Larger than memory ---------------------------------------------------------------------------
+
+
+class LargePlan(NamedTuple):
+    """How much is measured."""
+
+    limit: int = 2 << 30  # bytes of memory that training may have
+    features: int = 220  # as Istella's data have
+    trees: int = 10
+    list_length: int = 100
+
+    @property
+    def rows(self) -> int:
+        """As many as take three times the limit, in float64."""
+        lists = 3 * self.limit // (8 * self.features * self.list_length)
+        return lists * self.list_length
+
+
+REPEATED = 50_000  # rows that are written over and over, as those of other queries
+
+
+def write_large(path: Path, plan: LargePlan, rows: int) -> None:
+    """Write LETOR text, some rows again and again: it is their number that matters."""
+    some = simulate(Plan(min(rows, REPEATED), plan.features, 0, 0, plan.list_length))
+    lines = []
+    for y, values in zip(some.y.tolist(), some.X.tolist(), strict=True):
+        cells = " ".join(f"{n}:{value:.4f}" for n, value in enumerate(values, start=1))
+        lines.append((y, cells))
+    with path.open("w") as file:
+        for row in range(0, rows, len(lines)):
+            numbered = enumerate(lines[: rows - row], start=row)
+            file.write("".join(f"{y} qid:{n // plan.list_length} {cells}\n"
+                               for n, (y, cells) in numbered))  # fmt: skip
+
+
+class Large(NamedTuple):
+    """How a training went: its memory in bytes, of its own and with mapped files; its words."""
+
+    seconds: float
+    own: int
+    mapped: int
+    fine: bool
+    said: str
+
+
+def train_limited(limit: int, *arguments: object) -> Large:
+    """Run `tierrank train` with so much memory, and look at what it has."""
+    begun = time.perf_counter()
+    training = subprocess.Popen(
+        [sys.executable, "-m", "tierrank", "train", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
+    )
+    status, own, mapped = Path(f"/proc/{training.pid}/status"), 0, 0
+    while training.poll() is None:
+        kilobytes = dict(re.findall(r"(RssAnon|VmHWM):\s*(\d+)", status.read_text()))
+        own = max(own, int(kilobytes.get("RssAnon", 0)) * 1024)
+        mapped = max(mapped, int(kilobytes.get("VmHWM", 0)) * 1024)
+        time.sleep(0.05)
+    assert training.stdout is not None
+    seconds, said = time.perf_counter() - begun, training.stdout.read()
+    return Large(seconds, own, mapped, training.returncode == 0, said)
+
+
+def larger_than_memory(plan: LargePlan, report: Report, progress: Progress) -> list[Claim]:
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:  # /tmp may be in memory
+        folder = Path(name)
+        train, valid = folder / "train.txt", folder / "valid.txt"
+        progress(f"writing {plan.rows:,} rows")
+        write_large(train, plan, plan.rows)
+        write_large(valid, plan, plan.rows // 20)
+        common = (train, "--valid", valid, "--model", "boosted", "--set", f"trees={plan.trees}")
+        runs: dict[str, Large] = {}
+        for what, more in {
+            "into memory (--no-cache)": ("--no-cache",),
+            "LightGBM, with the conversion": (),
+            "LightGBM": (),
+            "XGBoost": ("--set", "library=xgboost"),
+        }.items():
+            progress(what)
+            out = folder / f"model {len(runs)}"
+            runs[what] = train_limited(plan.limit, *common, *more, "--out", out)
+        cells = plan.rows * plan.features
+        size = train.stat().st_size
+    columns = [Column("tierrank train"), Column("seconds", figures), Column("own memory, MB"),
+               Column("with mapped files, MB"), Column("ended")]  # fmt: skip
+    table = [
+        [what, run.seconds, run.own >> 20, run.mapped >> 20,
+         "a model" if run.fine else run.said.strip().splitlines()[-1][:60]]
+        for what, run in runs.items()
+    ]  # fmt: skip
+    title = (
+        f"{plan.rows:,} rows × {plan.features}: {size / 1e9:.1f} GB of text, {8 * cells / 1e9:.1f} "
+        f"GB of float64; RLIMIT_DATA {plan.limit >> 20:,} MB; {plan.trees} trees"
+    )
+    report.add(Table(title, columns, table, []))
+    trained = [run for what, run in runs.items() if "memory" not in what]
+    claims = [
+        Claim("rows over the limit", 8 * cells / plan.limit, 2.99, at_least=True),
+        Claim("trainings that gave a model", sum(run.fine for run in trained), 3, at_least=True),
+        Claim("own memory over the limit", max(run.own for run in trained) / plan.limit, 1),
+    ]
+    report.add(claims_table(claims))
+    return claims
+
+
 if __name__ == "__main__":
+    if "--larger-than-memory" in sys.argv:
+        sys.argv.remove("--larger-than-memory")
+        packages = ["torch", "numpy", "lightgbm", "xgboost", "tierrank"]
+        main(__doc__ or "", packages, larger_than_memory, LargePlan(), LargePlan(trees=2))
+        sys.exit()
     packages = ["torch", "numpy", "lightgbm", "xgboost", "tierrank"]
     main(__doc__ or "", packages, measure, FULL, QUICK)

@@ -96,6 +96,7 @@ def test_a_table_is_read_into_memory(run, tmp_path):
 
 def test_how_far_the_conversion_is(run, tmp_path, file, monkeypatch):
     monkeypatch.setattr(cache, "PIECE", 1000)
+    monkeypatch.setattr(cache, "KEPT", 1)
     monkeypatch.setattr("tierrank.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
     ran = run("train", file, *BOOSTED, "--out", tmp_path / "a", "--cache")
     assert "converting train.txt: " in ran.err

@@ -38,6 +38,7 @@ ROWS, FEATURES = 600, 7
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "PIECE", 3000)
+    monkeypatch.setattr(cache, "KEPT", 2)
 
 
 def letor(path: Path, density: float = 1.0, qid: Any = None, **more: Any) -> Path:

@@ -71,7 +71,7 @@ def explained(command: Callable[..., None]) -> Callable[..., None]:
             except KeyboardInterrupt:
                 stderr().print("Stopped.")
                 raise typer.Exit(INTERRUPTED) from None
-            except (ValueError, OSError, ImportError) as error:
+            except (ValueError, OSError, ImportError, MemoryError) as error:
                 stderr().print(
                     f"Error: {_said(error)}",
                     style="red",
@@ -200,6 +200,9 @@ def _quoted(value: str) -> str:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        why = f" ({error})" if str(error) else ""
+        return f"there is not enough memory{why}. To train, text can be left on the disk: --cache."
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return spelled(error)

@@ -36,7 +36,8 @@ Where = bool | str | PathLike[str]
 """Whether to have a cache, beside the file; or the folder that it is to be kept in."""
 
 FORMAT_VERSION = 1
-PIECE = 1 << 25  # bytes of text that are read at once; with their arrays some 100 MB
+PIECE = 1 << 23  # bytes of text that are read at once; with their arrays some 40 MB
+KEPT = 8  # pieces after which the state is kept
 HEAD = 1 << 16  # bytes that a source begins with, whose digest is kept
 HEADER = 128  # bytes of a .npy file before its numbers
 MANIFEST, PROGRESS = "cache.json", "progress.json"
@@ -224,11 +225,13 @@ class Builder:
         if self.state.get("read"):
             return
         path, begun = self.cache.path, (self.state.get("end", 0), self.state.get("lines", 0))
-        for text, end, share in pieces(path, self.cache.error_class, PIECE, *begun):
+        reading = pieces(path, self.cache.error_class, PIECE, *begun)
+        for number, (text, end, share) in enumerate(reading, start=1):
             yield text
             self.state["end"] = end
             self.state["lines"] = text.lines_before + text.content.count(b"\n")
-            self.keep(share)
+            if number % KEPT == 0:
+                self.keep(share)
         self.state["read"] = True
         self.keep(1.0)
 

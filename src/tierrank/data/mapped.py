@@ -80,7 +80,7 @@ def scratch(folder: Path, shape: tuple[int, ...], kind: np.dtype[Any]) -> AnyArr
     out in the middle, it would end the process.
     """
     size = math.prod(shape) * kind.itemsize
-    where = folder if os.access(folder, os.W_OK) else Path(gettempdir())
+    where = writable(folder)
     with NamedTemporaryFile(dir=where, prefix=".scratch-") as file:
         try:
             if hasattr(os, "posix_fallocate"):
@@ -89,6 +89,11 @@ def scratch(folder: Path, shape: tuple[int, ...], kind: np.dtype[Any]) -> AnyArr
             what = f"{error.strerror}, for {size:,} bytes that the memory is not to hold"
             raise OSError(error.errno, what, str(where)) from None
         return np.memmap(file, dtype=kind, mode="r+", shape=shape)
+
+
+def writable(folder: Path) -> Path:
+    """The folder, or the one for temporary files where nothing can be written into it."""
+    return folder if os.access(folder, os.W_OK) else Path(gettempdir())
 
 
 def rows_of(X: Any, rows: AnyArray) -> Any:

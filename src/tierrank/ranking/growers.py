@@ -7,11 +7,14 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
 
 from tierrank._types import AnyArray
+from tierrank.data.mapped import blocks, folder_of, writable
 from tierrank.ranking.forest import NAN, ZERO, Forest, tree_arrays
 from tierrank.storage import Arrays
 from tierrank.training.settings import check_count, check_size
@@ -293,15 +296,47 @@ class XGBoostTrees:
         self._sparse = hasattr(X, "indptr")
         threads = settings.threads
         self._valid_rows = None
+        if (folder := folder_of(X)) is not None:
+            self._rows, self._valid_rows = self._external(X, valid_X, settings, folder)
+            valid_X = None
         if valid_X is not None:  # without the network: some of its machines may have none
             self._valid_rows = xgboost.DMatrix(self._same_kind(valid_X), nthread=threads)
         if network is not None:
             import_module("xgboost.collective").init(**network)
-        self._rows = xgboost.QuantileDMatrix(
-            self._same_kind(X), max_bin=settings.bins, nthread=threads
-        )
+        if folder is None:
+            self._rows = xgboost.QuantileDMatrix(
+                self._same_kind(X), max_bin=settings.bins, nthread=threads
+            )
         self._booster: Any = None
         self._trees = 0
+
+    def _external(
+        self, X: Any, valid_X: Any, settings: TreeSettings, folder: Path
+    ) -> tuple[Any, Any]:
+        """Mapped rows: XGBoost takes them block by block, and keeps its bins in files too."""
+        same_kind = self._same_kind
+
+        class Blocks(self._library.DataIter):  # type: ignore[name-defined, misc]
+            def __init__(self, X: Any) -> None:
+                self.X = X
+                self.left: Iterator[slice] = iter(())
+                super().__init__(cache_prefix=str(Path(place.name) / "bins"), on_host=False)
+
+            def reset(self) -> None:
+                width = -(-self.X.nnz // X.shape[0]) if hasattr(X, "indptr") else X.shape[1]
+                self.left = blocks(self.X.shape[0], max(width, 1))
+
+            def next(self, take: Any) -> bool:
+                if (some := next(self.left, None)) is not None:
+                    take(data=same_kind(self.X[some]))
+                return some is not None
+
+        self._place = place = TemporaryDirectory(prefix=".xgboost-", dir=writable(folder))
+        options = {"max_bin": settings.bins, "nthread": settings.threads}
+        rows = self._library.ExtMemQuantileDMatrix(Blocks(X), **options)
+        if valid_X is None:
+            return rows, None
+        return rows, self._library.ExtMemQuantileDMatrix(Blocks(valid_X), ref=rows, **options)
 
     def _same_kind(self, X: Any) -> Any:
         """Sparse without stored zeros, or dense, as the training rows are."""
