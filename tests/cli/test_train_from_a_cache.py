@@ -87,11 +87,16 @@ def test_options_that_do_not_go_together(run, tmp_path, file, arguments):
     assert "--cache" in ran.err
 
 
-def test_a_table_is_read_into_memory(run, tmp_path):
-    (tmp_path / "a.csv").write_text("qid,label,x\n1,0,2\n1,1,3\n")
-    ran = run("train", tmp_path / "a.csv", *BOOSTED, "--out", tmp_path / "m", "--cache")
-    assert ran.code == 1
-    assert "tables are read into memory" in ran.err
+def test_a_table_with_weights_from_a_cache(run, tmp_path):
+    rows = [f"{n // 10},{n % 3},{n * 7 % 11},{n // 10 + 1},{n % 5}" for n in range(200)]
+    table = tmp_path / "a.csv"
+    table.write_text("qid,label,x,w,z\n" + "\n".join(rows))
+    common = ("train", table, *BOOSTED, "--weight-column", "w")
+    assert run(*common, "--out", tmp_path / "a").code == 0
+    ran = run(*common, "--out", tmp_path / "b", "--cache")
+    assert ran.code == 0, ran.text
+    assert kept_beside(table)
+    assert content(tmp_path / "a") == content(tmp_path / "b")
 
 
 def test_how_far_the_conversion_is(run, tmp_path, file, monkeypatch):

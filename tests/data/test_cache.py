@@ -21,12 +21,15 @@ from tierrank.data import (
     LetorError,
     MultiLabelData,
     RankingData,
+    TableError,
     XCError,
     cache,
     read_letor,
     read_letor_fold,
+    read_table,
     read_xc,
     write_letor,
+    write_table,
     write_xc,
 )
 from tierrank.data.letor import read_letor_files
@@ -141,6 +144,57 @@ def test_blank_rows_at_the_end_are_counted_as_in_memory(tmp_path: Path, header: 
     file.write_text(header + file.read_text().split("\n", 1)[1] + "\n\n\n")
     same_labels(read_xc(file), read_xc(file, cache=True))
     assert len(read_xc(file, cache=True)) == (603 if header else 600)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet"])
+@pytest.mark.parametrize("words", [False, True])
+def test_a_table_from_a_cache_is_what_is_read_into_memory(
+    tmp_path: Path, name: str, words: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(ROWS, 3))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    queries = np.repeat(np.arange(60), 10)
+    qid = np.array([str(q) if q < 40 else f"a\n{q}" for q in queries], object) if words else queries
+    data = RankingData(X, rng.integers(0, 3, ROWS) / 1, qid, feature_names=("a", "b", "c"))
+    write_table(tmp_path / name, data)
+    if name.endswith("parquet"):
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(parquet.read_table(tmp_path / name), tmp_path / name, row_group_size=90)
+    how: dict[str, Any] = {"drop": ["b"], "missing": 0.5}
+    kept = read_table(tmp_path / name, cache=True, **how)
+    same_rows(read_table(tmp_path / name, **how), kept)
+    assert kept.feature_names == ("a", "c")
+    assert folder_of(kept.X) == tmp_path / f"{name}.cache"
+
+    def stop(path: Path, share: float) -> None:
+        raise KeyboardInterrupt
+
+    how["drop"] = ["a"]
+    with (
+        pytest.warns(UserWarning, match="converted anew"),
+        pytest.raises(KeyboardInterrupt),
+        cache.watching(stop),
+    ):
+        read_table(tmp_path / name, cache=True, **how)
+    same_rows(read_table(tmp_path / name, **how), read_table(tmp_path / name, cache=True, **how))
+
+
+def test_what_is_wrong_with_a_table_has_its_place(tmp_path: Path) -> None:
+    lines = [f"{row // 10},{row % 3},{row}.5" for row in range(ROWS)]
+    lines[500] = "50,1,x"
+    table = tmp_path / "a.csv"
+    table.write_text("qid,label,x\n" + "\n".join(lines) + "\n")
+    with pytest.raises(TableError, match="line 502"):
+        read_table(table, cache=True)
+    assert not (tmp_path / "a.csv.cache").exists()
+    table.write_text("qid,label,x\n")
+    with pytest.raises(TableError, match="no row"):
+        read_table(table, cache=True)
+    packed = tmp_path / "a.csv.gz"
+    packed.write_bytes(b"")
+    with pytest.raises(TableError, match="unpack it"):
+        read_table(packed, cache=True)
 
 
 # -- whole or refused ------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from tierrank.cli.options import Reading
 from tierrank.data import RankingData, read, read_folds
 from tierrank.data.files import is_table
 from tierrank.data.letor import check_fewer, read_letor_files
+from tierrank.data.mapped import blocks, empty_like
 from tierrank.data.ranking_data import Part
 from tierrank.data.tables.opening import absent
 from tierrank.errors import ArgumentError
@@ -168,10 +169,12 @@ def _without_weights(
     if how.weight not in names:
         raise ArgumentError(f"{path}: ", *absent(how.weight, names, "--weight-column"))
     place = names.index(how.weight)
-    column = data.X[:, place]
-    X = np.delete(data.X, place, axis=1)
-    if (fill := how.fill()) is not None:
-        X[np.isnan(X)] = fill
+    column = np.array(data.X[:, place])
+    X = empty_like(data.X, (len(data), data.n_features - 1))
+    fill = how.fill()
+    for rows in blocks(*data.X.shape):
+        block = np.delete(data.X[rows], place, axis=1)
+        X[rows] = block if fill is None else np.where(np.isnan(block), fill, block)
     names = (*names[:place], *names[place + 1 :])
     query, keys = group_rows(data.qid, len(data))
     own = column[np.unique(query, return_index=True)[1]]  # of the first row of each

@@ -334,22 +334,22 @@ class Caching:
         Read into memory, text of LETOR takes 3 times its size (its bytes, 12 for each value and 8
         for each cell) and, where it is compressed, some 15.
         """
-        from tierrank.data.files import SUFFIXES, is_table
+        from tierrank.data.files import PARQUET, SUFFIXES, is_table
 
         if self.cache is False and self.cache_folder is not None:
             raise typer.BadParameter("--cache-folder is for --cache: leave one of them out")
-        asked = self.cache or self.cache_folder is not None
-        if asked and (table := next(filter(is_table, files), None)):
-            raise ValueError(f"{table}: tables are read into memory: --cache is for text of LETOR.")
-        if not asked:
-            texts = [file for file in files if file.is_file() and not is_table(file)]
+        if not self.cache and self.cache_folder is None:
+            there = [file for file in files if file.is_file()]
+            packed = (*SUFFIXES, PARQUET)
             needed = sum(
-                file.stat().st_size * (15 if file.suffix in SUFFIXES else 3) for file in texts
+                file.stat().st_size * (15 if file.suffix.lower() in packed else 3) for file in there
             )
             if self.cache is False or needed < (available() or math.inf):
                 return False
+            if any(is_table(file) and file.suffix.lower() in SUFFIXES for file in there):
+                return False  # which cannot be read in pieces
             note(
-                f"{' and '.join(file.name for file in texts)} may not fit into memory, so arrays "
+                f"{' and '.join(file.name for file in there)} may not fit into memory, so arrays "
                 "are kept on the disk; --no-cache reads all of it into memory."
             )
         return self.cache_folder or True

@@ -26,7 +26,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from tierrank import storage
-from tierrank._types import AnyArray
+from tierrank._types import AnyArray, IntArray
 from tierrank.data.files import DataFileError, Text, pieces
 from tierrank.data.mapped import map_file
 from tierrank.errors import Argument, InPython
@@ -321,6 +321,28 @@ class Builder:
             yield
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.folder)) from error
+
+
+class Words:
+    """Names by number, in order of first appearance, in the array `words` of a conversion."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._known = {word: number for number, word in enumerate(words_of(builder.array("words")))}
+
+    def numbers(self, words: Sequence[str]) -> IntArray:
+        """[words] the number of each; those that are new are put into the array."""
+        known = self._known
+        new = [word for word in dict.fromkeys(words) if word not in known]
+        known |= {word: number for number, word in enumerate(new, start=len(known))}
+        lines = "".join(f"{json.dumps(word)}\n" for word in new).encode()
+        self._builder.append("words", np.frombuffer(lines, dtype=np.uint8))
+        return np.array([known[word] for word in words], dtype=np.int64)
+
+
+def words_of(lines: AnyArray) -> list[str]:
+    """The names that such an array holds."""
+    return [json.loads(line) for line in lines.tobytes().splitlines()]
 
 
 def _identity(source: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from tierrank._native import LARGEST_LETOR_INDEX, LetorFault, scan_letor, spread
 from tierrank._types import AnyArray, FloatArray, IntArray
-from tierrank.data.cache import Builder, Cache, Where
+from tierrank.data.cache import Builder, Cache, Where, Words, words_of
 from tierrank.data.files import (
     MARK,
     SUFFIXES,
@@ -432,7 +432,7 @@ class _OnDisk:
         """Read on; False where a qid is a word, and those before it were read as numbers."""
         state, path = builder.state, self._cache.path
         state.setdefault("found", _Found(path)[1:])
-        known = {word: number for number, word in enumerate(_lines(builder.array("words")))}
+        words = Words(builder)
         for text in builder.texts():
             parsed = _parse(text, self._missing, words="words" in state)
             before, qid = _Found(path, *state["found"]), parsed.qid
@@ -445,11 +445,7 @@ class _OnDisk:
                 if before.rows and "words" not in state:
                     return False
                 state["words"] = True
-                new = [word for word in dict.fromkeys(qid.tolist()) if word not in known]
-                known |= {word: number for number, word in enumerate(new, start=len(known))}
-                lines = "".join(f"{word}\n" for word in new).encode()
-                builder.append("words", np.frombuffer(lines, dtype=np.uint8))
-                qid = np.array([known[word] for word in qid.tolist()])
+                qid = words.numbers(qid.tolist())
             if qid is not None:
                 builder.append("qid", qid)
             builder.append("y", parsed.labels)
@@ -478,7 +474,7 @@ class _OnDisk:
         assert done is not None
         _, arrays = done
         if "words" in arrays:
-            qid: AnyArray = np.array(_lines(arrays["words"]), dtype=object)[arrays["qid"]]
+            qid: AnyArray = np.array(words_of(arrays["words"]), dtype=object)[arrays["qid"]]
         elif "qid" in arrays:
             qid = np.array(arrays["qid"])
         else:
@@ -572,11 +568,6 @@ def _qid_of(line: bytes) -> bytes | None:
 def _lines_before(path: Path, end: int) -> int:
     with path.open("rb") as file:
         return sum(file.read(min(left, _BLOCK)).count(b"\n") for left in range(end, 0, -_BLOCK))
-
-
-def _lines(text: AnyArray) -> list[str]:
-    """The words of a text that has one a line."""
-    return text.tobytes().decode().split("\n")[:-1]
 
 
 @dataclass

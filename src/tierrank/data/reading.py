@@ -20,7 +20,7 @@ from tierrank._types import AnyArray
 from tierrank.data.cache import Where
 from tierrank.data.files import SUFFIXES, DataFileError, expands, is_table
 from tierrank.data.letor import OneBased, read_letor_files
-from tierrank.data.mapped import empty_like
+from tierrank.data.mapped import blocks, empty_like
 from tierrank.data.ranking_data import Missing, Part, RankingData, fill_value
 from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat
@@ -73,8 +73,8 @@ def read(
     one_based
         whether the indices of a LETOR file start at 1
     cache
-        True for a LETOR file that is larger than the memory, or the folder to keep its arrays in:
-        see `read_letor`. A table is read into memory.
+        True for a file that is larger than the memory, or the folder to keep its arrays in: see
+        `read_letor`
     max_expansion
         how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
     part
@@ -148,7 +148,8 @@ def read_files(
     for path in paths:
         table = read_table(
             path, label=label, query=query, features=features, drop=drop, missing=missing,
-            separator=separator, format=None if format == "auto" else format, part=part,
+            separator=separator, format=None if format == "auto" else format, cache=cache,
+            part=part,
         )  # fmt: skip
         if n_features is not None and table.n_features != n_features:
             raise DataFileError(
@@ -175,7 +176,10 @@ def _like(first: RankingData, other: RankingData, path: Path, first_path: Path) 
             "name those to use in features.",
         )
     order = [found.index(name) for name in names]
-    return replace(other, X=other.X[:, order], feature_names=names)
+    X = empty_like(other.X)
+    for rows in blocks(*X.shape):
+        X[rows] = other.X[rows][:, order]
+    return replace(other, X=X, feature_names=names)
 
 
 # Folds: train, validate and test, as LETOR's data sets come ---------------------------------------

@@ -554,7 +554,7 @@ def parquet_part(file: Any, query: str, part: tuple[int, int]) -> slice:
     It begins with a row group, if one begins near by: then no rank reads another's.
     """
     rank, ranks = part
-    rows, borders = file.metadata.num_rows, _group_starts(file)
+    rows, borders = file.metadata.num_rows, group_starts(file)
     if query not in file.schema_arrow.names:
         return slice(0, rows)  # which is refused with all that there is
 
@@ -577,7 +577,7 @@ def parquet_part(file: Any, query: str, part: tuple[int, int]) -> slice:
     return slice(query_start(rows * rank // ranks), query_start(rows * (rank + 1) // ranks))
 
 
-def _group_starts(file: Any) -> list[int]:
+def group_starts(file: Any) -> list[int]:
     """The first row of each row group, and the end."""
     groups = range(file.num_row_groups)
     return [0, *np.cumsum([file.metadata.row_group(each).num_rows for each in groups]).tolist()]
@@ -585,7 +585,7 @@ def _group_starts(file: Any) -> list[int]:
 
 def _rows_of(file: Any, columns: Sequence[str], rows: slice) -> Any:
     """A table of rows, from the row groups that have some of them."""
-    starts = _group_starts(file)
+    starts = group_starts(file)
     groups = [
         number
         for number, (start, end) in enumerate(pairwise(starts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,15 +13,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tierrank._types import FloatArray
-from tierrank.data.files import PARQUET, SEPARATORS, expands, shown, writing
+from tierrank.data import cache as caching
+from tierrank.data.cache import Builder, Cache, Where, Words, words_of
+from tierrank.data.files import PARQUET, SEPARATORS, SUFFIXES, expands, shown, writing
 from tierrank.data.ranking_data import Missing, Part, RankingData, check_part, fill_value
-from tierrank.data.tables.columns import MISSING, BadColumn, parquet_part
+from tierrank.data.tables.columns import (
+    MISSING,
+    BadColumn,
+    TableError,
+    group_starts,
+    open_parquet,
+    parquet_part,
+)
+from tierrank.data.tables.csv import CsvColumns, text_blocks
 from tierrank.data.tables.opening import (
     Table,
     TableFormat,
     frame_table,
     need_pyarrow,
     open_table,
+    table_kind,
     table_suffix,
 )
 from tierrank.errors import Argument, ArgumentError
@@ -49,6 +61,7 @@ def read_table(
     missing: Missing = "keep",
     separator: str | None = None,
     format: TableFormat | None = None,
+    cache: Where = False,
     max_expansion: float | None = None,
     part: Part | None = None,
 ) -> RankingData:
@@ -56,7 +69,8 @@ def read_table(
 
     Rows of a query need not be adjacent. Numbers are read to the last bit. CSV is UTF-8 with a
     header; cells may be quoted, also over several lines; empty lines are passed over. All of the
-    file is in memory while it is read. It takes pyarrow: ``pip install "tierrank[tables]"``.
+    file is in memory while it is read, unless there is a `cache`. It takes pyarrow:
+    ``pip install "tierrank[tables]"``.
 
     Parameters
     ----------
@@ -81,6 +95,10 @@ def read_table(
         what stands between two cells of a CSV file; without it, as the name says
     format
         "csv", "tsv" or "parquet", where the name does not tell
+    cache
+        True for a table that is larger than the memory, or the folder to keep its arrays in: see
+        `read_letor`. It is read some lines at a time, of Parquet a row group; a CSV file that is
+        compressed cannot be.
     max_expansion
         how many times its size a compressed file, or a Parquet file, may expand to, beyond half a
         GiB: 200 without it
@@ -114,10 +132,87 @@ def read_table(
     """
     wanted, fill = Wanted(label, query, features, drop), fill_value(missing)
     check_part(part)
+    if cache is not False:
+        whole = _from_cache(Path(path), wanted, fill, (format, separator), cache)
+        return whole if part is None else whole.part(part)
     cut = None if part is None else partial(parquet_part, query=query, part=part)
     with open_table(Path(path), format, separator, cut) as table:
         data = _ranking_data(table, wanted, fill)
     return data if part is None or table.is_part else data.part(part)
+
+
+_KINDS = {"X": "f8", "y": "f8", "qid": "i8", "words": "u1"}
+
+
+def _from_cache(
+    path: Path,
+    wanted: Wanted,
+    missing: float,
+    how: tuple[TableFormat | None, str | None],
+    where: Where,
+) -> RankingData:
+    """Read a table in pieces, into a cache, or what is left of it; `how` is format, separator."""
+    suffix, separator = table_kind(path, *how)
+    columns = [list(each) if isinstance(each, tuple) else each for each in wanted]
+    read_as = {"as": [suffix, separator], "missing": repr(missing), "piece": caching.PIECE}
+    options = {"columns": columns, **read_as}
+    kept = Cache([path], "table", options, where, _KINDS, TableError)
+    with kept.locked():
+        done = kept.read()
+        if done is None:
+            with Builder(kept) as builder:
+                _convert(builder, wanted, missing, suffix, separator)
+            done = kept.read()
+    assert done is not None
+    about, arrays = done
+    words = words_of(arrays["words"])
+    keys = np.array([int(word) for word in words]) if about["whole"] else np.array(words, object)
+    names = tuple(about["names"])
+    return RankingData(arrays["X"], np.array(arrays["y"]), keys[arrays["qid"]], feature_names=names)
+
+
+def _convert(builder: Builder, wanted: Wanted, missing: float, suffix: str, separator: str) -> None:
+    state, words = builder.state, Words(builder)
+    for number, (table, share) in enumerate(_pieces(builder.cache.path, suffix, separator)):
+        if number < state.get("pieces", 0):
+            continue
+        part = _ranking_data(table, wanted, missing)
+        state["whole"] = state.get("whole", True) and part.qid.dtype.kind == "i"
+        builder.append("qid", words.numbers(list(map(str, part.qid.tolist()))))
+        builder.append("y", part.y)
+        builder.append("X", part.X)
+        state |= {"pieces": number + 1, "names": part.feature_names}
+        if state["pieces"] % caching.KEPT == 0:
+            builder.keep(share)
+    rows = builder.length("y")
+    if not rows:
+        what = "there are columns but no row: give at least one."
+        raise TableError(builder.cache.path, None if suffix == PARQUET else 1, what)
+    builder.keep(1.0)
+    shapes = {"X": [rows, len(state["names"])], "y": [rows], "qid": [rows]}
+    shapes["words"] = [builder.length("words")]
+    builder.finish({"names": state["names"], "whole": state["whole"]}, shapes)
+
+
+def _pieces(path: Path, suffix: str, separator: str) -> Iterator[tuple[Table, float]]:
+    """A table, some rows at a time, and the share of it that ends with each."""
+    if suffix == PARQUET:
+        with open_parquet(path) as file:
+            starts = group_starts(file)
+        for first, end in pairwise(starts):
+            with open_table(path, "parquet", None, lambda _: slice(first, end)) as table:  # noqa: B023
+                yield table, end / starts[-1]
+        return
+    if path.suffix.lower() in SUFFIXES:
+        raise TableError(
+            path, None, "is compressed, and cannot be read in pieces: unpack it, or leave out ",
+            Argument("cache"), ".",
+        )  # fmt: skip
+    read, size = 0, path.stat().st_size
+    for text in text_blocks(path, separator, caching.PIECE):
+        columns = partial(CsvColumns.of, text)
+        read += len(text.text)
+        yield Table(text.header, columns, text.error, is_part=True), read / size
 
 
 def from_frame(frame: Any, wanted: Wanted, missing: Missing) -> RankingData:
