@@ -23,7 +23,13 @@ from tierrank.aggregation.connectivity import (
     connectivity_of,
     joined,
 )
-from tierrank.aggregation.lists import CountedLists, distinct, drawn_counts, weighted_lists
+from tierrank.aggregation.lists import (
+    CountedLists,
+    distinct,
+    drawn_counts,
+    largest_ties,
+    weighted_lists,
+)
 from tierrank.aggregation.state import counts_of, lists_from
 from tierrank.aggregation.terms import ListTerm, Sum, prepared, terms_of
 from tierrank.data.cluster import gathered, workers_of
@@ -79,8 +85,15 @@ class PartedLists(CountedLists):
 
     def connectivity(self) -> Connectivity:
         """Which items were compared with which."""
-        graphs = gathered(self.client, self.client.map(_condensed, self.parts, pure=False))
-        return connectivity_of(joined(graphs, self.n_items), self.n_items, self.tiers.names)
+        graphs: list[ComparisonGraph] = []
+        some = 2
+        while True:  # some first: where these connect all items, the others change nothing
+            parts = self.parts[len(graphs) : some]
+            graphs += gathered(self.client, self.client.map(_condensed, parts, pure=False))
+            found = connectivity_of(joined(graphs, self.n_items), self.n_items, self.tiers.names)
+            if found.connected or len(graphs) == len(self.parts):
+                return found
+            some *= 4
 
     def drawn(self, random: np.random.Generator) -> PartedLists:
         """As many lists as were seen, drawn from them: first from which part, then which there."""
@@ -109,12 +122,12 @@ def parted_lists(
         _counted, rankings.parts, range(len(rankings.parts)), rest=rest, name=name, params=params,
         seed=seed, pure=False,
     )  # fmt: skip
-    facts = np.array(gathered(client, client.map(_facts, counted, pure=False)))  # [parts, 5]
-    lists, written, weights, total, silent = facts.T
-    speak = np.flatnonzero(lists)
-    about = {"seen": rankings.seen, "total": total.sum(), "silent": silent.sum()}
-    none = lists_from(rankings.items, about)
-    parts = client.map(_packed, [counted[part] for part in speak], pure=False)
+    facts = np.array(gathered(client, client.map(_facts, counted, pure=False)))  # [parts, 8]
+    lists, written, weights = facts[:, :6].reshape(-1, 3).T
+    speak = np.flatnonzero(lists)  # of each part, its strict lists and the others
+    total, silent = facts[:, 6:].sum(axis=0)
+    none = lists_from(rankings.items, {"seen": rankings.seen, "total": total, "silent": silent})
+    parts = [client.submit(_packed, counted[at // 2], at % 2, pure=False) for at in speak.tolist()]
     return PartedLists(
         **vars(none), client=client, parts=parts, weights=weights[speak],
         lists=int(lists.sum()), written=int(written.sum()),
@@ -122,10 +135,10 @@ def parted_lists(
 
 
 class _Counted(NamedTuple):
-    """Lists of a part, and how many say something, their entries, weights, all and silent ones'."""
+    """Strict lists of a part, and others; of both, how many, entries, weight; all, and silent."""
 
-    lists: Packed | None
-    facts: tuple[float, ...]
+    lists: list[Packed]
+    facts: list[float]
 
 
 def _counted(
@@ -133,22 +146,27 @@ def _counted(
 ) -> _Counted:
     """The lists of a part, which may be None; ties broken at random, by a seed of its own."""
     if part is None:
-        return _Counted(None, (0.0,) * 5)
+        return _Counted([], [0.0] * 8)
     found = part.unpacked()
     given = weighted_lists(found, rest=rest)
     own = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
     seen = prepared(*given, name, params, own)
     lists = distinct(*seen, different=seen[0] is given[0] and isinstance(found, Rankings))
-    facts = len(lists.tiers), lists.entries, lists.weight, lists.total, lists.silent
-    return _Counted(Rankings(lists.tiers, lists.counts).packed(), facts)
+    strict = np.maximum(*largest_ties(lists.tiers)) <= 1  # so that no term has to sort them out
+    kinds = [
+        Rankings(lists.tiers[rows], lists.counts[rows])
+        for rows in (np.flatnonzero(strict), np.flatnonzero(~strict))
+    ]
+    facts = [fact for each in kinds for fact in (len(each), each.entries, each.weights.sum())]
+    return _Counted([each.packed() for each in kinds], [*facts, lists.total, lists.silent])
 
 
-def _facts(counted: _Counted) -> tuple[float, ...]:
+def _facts(counted: _Counted) -> list[float]:
     return counted.facts
 
 
-def _packed(counted: _Counted) -> Packed | None:
-    return counted.lists
+def _packed(counted: _Counted, kind: int) -> Packed:
+    return counted.lists[kind]
 
 
 def _lists(part: Packed) -> CountedLists:

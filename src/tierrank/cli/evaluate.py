@@ -6,11 +6,13 @@ import csv
 import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from tierrank.cli import options
 from tierrank.cli.app import app
+from tierrank.cli.cluster import Cluster
 from tierrank.cli.options import argument, explained, option, stdout
+from tierrank.errors import ArgumentError
 from tierrank.names import metric_name
 
 if TYPE_CHECKING:
@@ -32,7 +34,8 @@ def evaluate(
         metavar="RANKER...")],
     data: Annotated[Path, argument(
         "Labelled rows: a file, or a folder with train, vali and test files, of which test is "
-        "taken; or - for standard input.", metavar="DATA")],
+        "taken; or - for standard input. With --dask or --workers a file or a folder of Parquet.",
+        metavar="DATA")],
     metric: Annotated[list[str] | None, option(
         "What to measure, as in ndcg@10. Repeat for several.", default=", ".join(DEFAULT_METRICS)
     )] = None,
@@ -49,6 +52,7 @@ def evaluate(
         default="0")] = None,
     fold: options.Fold = None,
     how: options.Reading,
+    cluster: Cluster,
     seed: options.Seed = 0,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
@@ -71,13 +75,18 @@ def evaluate(
     options.check_rankers(rankers, data)
     if data == options.STDIN and data in rankers:
         raise ValueError("standard input (-) is given twice: for scores and for the data.")
-    with options.on_disk(data) as file:
-        source = _Source(file, fold, how)
-        for ranker in rankers:
-            rows, scores = _scored(ranker, source)
-            values[options.named(ranker)] = metrics.evaluate(
-                scores, rows.y, measures, qid=rows.qid, reduction="none"
-            )
+    if cluster:
+        _check_for_cluster(rankers, data, fold, how)
+        with cluster.client() as client:
+            values = _on_cluster(rankers, data, how, measures, client)
+    else:
+        with options.on_disk(data) as file:
+            source = _Source(file, fold, how)
+            for ranker in rankers:
+                rows, scores = _scored(ranker, source)
+                values[options.named(ranker)] = metrics.evaluate(
+                    scores, rows.y, measures, qid=rows.qid, reduction="none"
+                )
     found = standings(values, seed=seed)
     chosen = {key: value for key, value in conventions.items() if value is not None}
     if not written.write(found, data=options.named(data), conventions=chosen):
@@ -123,6 +132,104 @@ def _scored(ranker: Path, source: _Source) -> tuple[RankingData, FloatArray]:
     rows = source.rows()
     with options.on_disk(ranker) as file:
         return rows, read_scores(file, len(rows))
+
+
+# -- on a cluster -----------------------------------------------------------------------------
+
+
+def _check_for_cluster(
+    rankers: list[Path], data: Path, fold: int | None, how: options.Reading
+) -> None:
+    given = {"--fold": fold, "--separator": how.separator, "--zero-based": how.zero_based or None,
+             "- (standard input)": data if data == options.STDIN else None}  # fmt: skip
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} does not go with --dask and --workers: leave it out.")
+    for ranker in rankers:
+        if not ranker.is_dir():
+            raise ValueError(f"{ranker}: --dask and --workers take models, not files of scores.")
+
+
+def _on_cluster(
+    rankers: list[Path], data: Path, how: options.Reading, measures: list[Metric], client: Any
+) -> dict[str, dict[str, FloatArray]]:
+    """[queries] values of each ranker: a partition is scored and measured where it lies.
+
+    Queries with rows in several partitions are brought together first. They come in order of first
+    appearance, as in one process, so that intervals are drawn alike.
+    """
+    import numpy as np
+
+    from tierrank.cli.inputs import load_ranker
+    from tierrank.cli.progress import RowsDisplay
+    from tierrank.data.cluster import client_of, gathered, parquet
+    from tierrank.data.tables.opening import absent
+
+    client, frame = client_of(client), parquet(data)
+    if how.query not in frame.columns:
+        columns = list(map(str, frame.columns))
+        raise ArgumentError(f"{data}: ", *absent(how.query, columns, "--query"))
+    found = gathered(client, client.map(_queries, client.compute(frame[[how.query]].to_delayed())))
+    order = {name: None for names, _ in found for name in names}
+    if sum(len(names) for names, _ in found) > len(order):
+        frame = frame.shuffle(how.query, shuffle_method="tasks")  # which keeps the order of rows
+    models = {options.named(ranker): load_ranker(ranker) for ranker in rankers}
+    sent = client.submit(dict, models, pure=False)
+    parts = client.compute(frame.to_delayed())
+    tasks = client.map(_measured, parts, models=sent, how=how, measures=measures, pure=False)
+    del parts
+    with RowsDisplay("measuring", sum(rows for _, rows in found)) as display:
+        done = 0
+        for task in tasks:
+            done += gathered(client, [client.submit(_rows_of, task, pure=False)])[0]
+            display.show(done)
+    several = [each for each in gathered(client, tasks) if each.queries]
+    place = {name: number for number, name in enumerate(order)}
+    places = np.argsort([place[name] for each in several for name in each.queries])
+    return {
+        name: {
+            each.name: np.concatenate([part.values[name][each.name] for part in several])[places]
+            for each in measures
+        }
+        for name in models
+    }
+
+
+def _queries(frame: Any) -> tuple[list[Any], int]:
+    """The queries of a partition in order of first appearance, and its rows."""
+    return frame.iloc[:, 0].drop_duplicates().tolist(), len(frame)
+
+
+class _Measured(NamedTuple):
+    """Of a partition: its queries, its rows, and the values of all measures of each ranker."""
+
+    queries: list[Any]
+    rows: int
+    values: dict[str, dict[str, FloatArray]]
+
+
+def _measured(
+    frame: Any, models: dict[str, Any], how: options.Reading, measures: list[Metric]
+) -> _Measured:
+    from tierrank import metrics
+    from tierrank.cli.inputs import column_names, scores_of, with_columns
+    from tierrank.data import RankingData
+
+    values: dict[str, dict[str, FloatArray]] = {}
+    for name, model in models.items() if len(frame) else ():
+        names, fill = column_names(model), how.fill()
+        rows = RankingData.from_frame(
+            frame, label=how.label, query=how.query, features=names or None,
+            drop=() if names else tuple(how.drop or ()), missing="keep" if fill is None else fill,
+        )  # fmt: skip
+        rows = with_columns(rows, int(model.n_features_in_), Path("a partition"))
+        scores = scores_of(model, rows)
+        values[name] = metrics.evaluate(scores, rows.y, measures, qid=rows.qid, reduction="none")
+    return _Measured(frame[how.query].drop_duplicates().tolist(), len(frame), values)
+
+
+def _rows_of(measured: _Measured) -> int:
+    return measured.rows
 
 
 def read_scores(path: Path, rows: int) -> FloatArray:
