@@ -21,6 +21,7 @@ from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, wei
 from tierrank.aggregation.results import FittedWorths, NotConverged
 from tierrank.aggregation.solvers import Steps, watched
 from tierrank.aggregation.terms import (
+    GaussianPrior,
     ListTerm,
     Prior,
     Sum,
@@ -40,6 +41,9 @@ from tierrank.training import Watch
 from tierrank.training.covariance import Kind, columns, covariance
 from tierrank.training.optim import Minimum, TwiceDifferentiable
 from tierrank.training.settings import check_count, seed_from
+
+FAINT = 3.0  # standard deviation of log-worths, by which a sample has an estimate
+GUESSED = 6  # iterations that it is worth
 
 
 class FittedLists(FittedWorths):
@@ -283,7 +287,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
                 raise Disconnected(connected, "games" if games else "lists")
         parts = self._terms(lists)
         self.solver_ = solvers.choose(self.solver, lists, parts)
-        end = self._minimise(lists, parts, np.zeros(lists.n_items), seed, watch)
+        end = self._minimise(lists, parts, self._start(lists), seed, watch)
         self.items_, self.lists_, self._numbers_of = lists.items, lists, None
         self._parts, self._scores, self._prior = parts, end.point, prior
         self._covariances, self._connectivity = {}, connected
@@ -339,6 +343,18 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
             seed=seed,
             iterated=watched(watch, most, lists.weight, unit),
         )
+
+    def _start(self, lists: CountedLists) -> FloatArray:
+        """[items] scores to begin with: an estimate by a sample, where it saves passes over all."""
+        start = np.zeros(lists.n_items)
+        some = lists.sample() if isinstance(lists, PartedLists) and self.solver_ == "newton" else []
+        if not some:
+            return start
+        terms = [term for each in some for term in self._terms(each)]
+        faint = prior_from(self.prior) or GaussianPrior(FAINT)
+        return solvers.minimise_smooth(
+            Sum([*terms, faint]), "newton", start, max_iter=GUESSED, longest=solvers.LONGEST
+        ).point
 
     def _determined(self, found: Connectivity) -> bool:
         """Whether lists that hang together so have one finite estimate by the objective."""

@@ -137,6 +137,15 @@ def test_what_is_not_kept_is_made_anew(tmp_path, many, monkeypatch):
     np.testing.assert_array_equal(anew.covariance(), kept.covariance())
 
 
+def test_a_fit_that_begins_with_a_sample_ends_in_the_same_place(tmp_path, many, monkeypatch):
+    parted = read_rankings(in_files(votes(300), tmp_path / "votes"))
+    one = tr.RankAggregator().fit(parted)
+    monkeypatch.setattr("tierrank.aggregation.dask.SAMPLE", 100)
+    two = tr.RankAggregator().fit(parted)
+    assert two.objective_values_[0] != one.objective_values_[0]
+    np.testing.assert_allclose(two.log_worths_, one.log_worths_, rtol=0, atol=1e-9)
+
+
 def games(rows=400, seed=0):
     random = np.random.default_rng(seed)
     first = random.integers(6, size=rows)

@@ -20,7 +20,6 @@ from tierrank.data.cluster import client_of, gathered, is_dask, parquet
 from tierrank.data.rankings.container import Packed, PartedRankings, Rankings, together
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import READERS, detected, single
-from tierrank.data.rankings.streaming import PART
 from tierrank.data.tables.opening import open_table
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import TableKind, check_table_kind
@@ -28,7 +27,8 @@ from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
 from tierrank.tiers.selection import list_hashes
 
 LOOKED_AT = 10_000  # rows of a first partition that tell what all of them hold
-BINS = 2  # for every thread of the cluster, and more where lists are many
+BINS = 2  # for every thread of the cluster, and more where lists are many:
+BIN = 2_000_000  # entries of a bin, about
 
 
 class About(NamedTuple):
@@ -99,7 +99,7 @@ def read_parted(
         stated = catalogue_of(_joined(known))
     catalogue = client.submit(Catalogue, *stated)
     threads = sum(client.nthreads().values())
-    bins = max(1, BINS * threads, sum(each.entries for each in found) // PART)
+    bins = max(1, BINS * threads, sum(each.entries for each in found) // BIN)
     dealt = client.map(_dealt, read, catalogue=catalogue, bins=bins)
     del read
     parts = [

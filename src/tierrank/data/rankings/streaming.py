@@ -38,7 +38,7 @@ from tierrank.tiers.catalogue import catalogue_of
 LARGE = 10_000_000  # rows of a table that is read in pieces
 ROW = 20  # bytes that a row of CSV has, about
 PIECE = 1 << 20  # rows of a piece, if a file's row groups allow it
-PART = 4_000_000  # entries of different lists that are kept together
+PART = 1_000_000  # entries of different lists that are kept together
 ALIKE = 0.5  # share of entries that is left when lists repeat, so that it pays to go on counting
 
 Error = Callable[..., ArgumentError]  # of a row, the position of a column, and what is wrong
