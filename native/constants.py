@@ -22,7 +22,7 @@ def roots(polynomial, guesses):
 
 
 def hermite(count):
-    """Nodes u, and c = w e^(u²/2), c h_(K−1), c h_(K−2): w sums to 1, h are orthonormal."""
+    """Nodes u, c = w e^(u²/2), and c h_(K−1), c h_(K−2), c h_(K−3): w sums to 1, h are orthonormal."""
     import numpy as np
 
     def table(u):
@@ -40,7 +40,7 @@ def hermite(count):
     for u in nodes:
         h = table(u)
         c = mp.exp(u * u / 2) / (count * h[count - 1] ** 2)
-        rows.append((u, c, c * h[count - 1], c * h[count - 2]))
+        rows.append((u, c, *(c * h[count - k] for k in (1, 2, 3))))
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -92,8 +92,8 @@ print("#pragma once\n\nnamespace tierrank {\n")
 write("WEAK_FLOAT", weak(4, 7))
 write("WEAK_DOUBLE", weak(5, 18))
 for count in (8, 16, 24, 48):
-    columns = zip(("NODES", "WEIGHTS", "LAST", "LAST_BUT_ONE"), hermite(count), strict=True)
-    for what, numbers in columns:
+    names = ("NODES", "WEIGHTS", "LAST", "LAST_BUT_ONE", "LAST_BUT_TWO")
+    for what, numbers in zip(names, hermite(count), strict=True):
         write(f"HERMITE_{count}_{what}", numbers)
 for count in (24, 48, 96):
     for what, numbers in zip(("NODES", "WEIGHTS"), legendre(count), strict=True):

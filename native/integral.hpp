@@ -17,7 +17,8 @@
 // **Hermite.** Most tiers have an F close to a parabola. There Gauss-Hermite at the mode, after a
 // cubic map x = x* + σ (u + a u² + b u³) that takes out skewness and kurtosis, needs 8 nodes in
 // float and 16 or 24 in double. A certificate decides: the last two Hermite coefficients of the
-// mapped integrand must be small.
+// mapped integrand must be small. Where a bump is wide, two may be so by chance (one tier of 100,000
+// at random, off by 2e-5 in float): there the third last must be small as well.
 //
 // **Legendre.** Where it is not ("walls": many items that nearly always win), Gauss-Legendre
 // between the two points where F has fallen by `drop`: 24 nodes in float (48 for large tiers), 96 in
@@ -43,11 +44,11 @@ constexpr std::int64_t padded(std::int64_t n) { return (n + LANES - 1) / LANES *
 // node, `span` the u of that node, more or less.
 struct Hermite {
     int count;
-    const double *nodes, *weights, *last, *last_but_one;
+    const double *nodes, *weights, *last, *last_but_one, *last_but_two;
 };
 #define TIERRANK_HERMITE(K)                                                                        \
     Hermite { K, HERMITE_##K##_NODES, HERMITE_##K##_WEIGHTS, HERMITE_##K##_LAST,                   \
-              HERMITE_##K##_LAST_BUT_ONE }
+              HERMITE_##K##_LAST_BUT_ONE, HERMITE_##K##_LAST_BUT_TWO }
 
 struct Legendre {
     int count;
@@ -81,6 +82,7 @@ template <> struct Scheme<double> {
 
 constexpr double WIDEST_FOR_FEW = 0.33;  // σ beyond which the fewest nodes never do
 constexpr double MOST_SPREAD = 0.5;      // max(c₃², |c₄|) beyond which no Hermite rule does
+constexpr double THIRD = 2.0;            // × doubt: the third last coefficient of a wide bump
 constexpr std::int64_t LARGE_TIER = 4096; // from here on walls are steeper than few nodes follow
 constexpr double INVINCIBLE = 1e30;      // e^d of an item that nothing beats: q = 1, r = 0
 constexpr std::int64_t BLOCK = 256;      // numbers that are added up one by one
@@ -377,7 +379,7 @@ template <class T> class Integral {
         }
         add_mid();
         const double reference = log_f[nodes / 2];
-        W total(0.0), last(0.0), last_but_one(0.0);
+        W total(0.0), last(0.0), last_but_one(0.0), last_but_two(0.0);
         for (int k = 0; k < nodes; k += LANES) {
             const W f = exp(W::load(log_f + k) - W(reference)) * W::load(stretch + k);
             const W part = f * W::load(rule.weights + k);
@@ -385,9 +387,11 @@ template <class T> class Integral {
             total += part;
             last = fma(f, W::load(rule.last + k), last);
             last_but_one = fma(f, W::load(rule.last_but_one + k), last_but_one);
+            last_but_two = fma(f, W::load(rule.last_but_two + k), last_but_two);
         }
         const double t = sum(total);
         if (!(std::abs(sum(last)) + std::abs(sum(last_but_one)) < S::doubt * t)) return false;
+        if (nodes == S::many.count && !(std::abs(sum(last_but_two)) < THIRD * S::doubt * t)) return false;
         normalise(t);
         constexpr double ROOT_2PI = 2.5066282746310002;
         value = log_of(tier, reference, s.width * ROOT_2PI * t);

@@ -113,6 +113,24 @@ def test_tiers_of_any_size(dtype, n):
 # Everything else: the oracle -------------------------------------------------------------------
 
 
+# fmt: off
+BY_CHANCE = [  # the last two Hermite coefficients of this one are small, and the rule is off by 2e-5
+    5.131586, 5.1428056, 1.0645397, 5.1243343, 1.0527406, 5.15049, 1.0509449, 1.0394624, 1.1086277,
+    5.1269093, 5.126653, 1.0810503, 5.113655, 5.1313806, 5.124009, 5.125116, 5.1345897, 1.0884129,
+    1.0437406, 1.0601932, 1.052658, 1.0472177, 1.0703057,
+]
+# fmt: on
+
+
+@each_dtype
+def test_a_certificate_is_not_fooled_by_chance(dtype):
+    scores = np.append(BY_CHANCE, 0).astype(np.float32)
+    right, _ = oracle.value_and_gradient_mp([scores[:-1], scores[-1:]])
+    tiers = tr.Tiers.from_labels(np.repeat([1, 0], [len(BY_CHANCE), 1]))
+    value = tr.log_prob(torch.from_numpy(scores).to(dtype), tiers)
+    assert_values_exact(["two clusters"], value, [right])
+
+
 def mixed():
     """A tier of all kinds above one item of score 0, so that its scores are d."""
     rng = np.random.default_rng(1)
