@@ -22,7 +22,7 @@ def roots(polynomial, guesses):
 
 
 def hermite(count):
-    """Nodes u, c = w e^(u²/2), and c h_(K−1), c h_(K−2), c h_(K−3): w sums to 1, h are orthonormal."""
+    """Nodes u, c = w e^(u²/2) and c h_(K−1), … c h_(K−3): w sums to 1, h are orthonormal."""
     import numpy as np
 
     def table(u):

@@ -114,7 +114,7 @@ def test_tiers_of_any_size(dtype, n):
 
 
 # fmt: off
-BY_CHANCE = [  # the last two Hermite coefficients of this one are small, and the rule is off by 2e-5
+BY_CHANCE = [  # whose last two Hermite coefficients are small, and the rule off by 2e-5
     5.131586, 5.1428056, 1.0645397, 5.1243343, 1.0527406, 5.15049, 1.0509449, 1.0394624, 1.1086277,
     5.1269093, 5.126653, 1.0810503, 5.113655, 5.1313806, 5.124009, 5.125116, 5.1345897, 1.0884129,
     1.0437406, 1.0601932, 1.052658, 1.0472177, 1.0703057,
