@@ -35,7 +35,7 @@ from tierrank.data.tables.opening import Table, table_kind
 from tierrank.errors import ArgumentError
 from tierrank.tiers.catalogue import catalogue_of
 
-LARGE = 10_000_000  # rows of a table that is read in pieces
+LARGE = 2_000_000  # rows of a table that is read in pieces
 ROW = 20  # bytes that a row of CSV has, about
 PIECE = 1 << 20  # rows of a piece, if a file's row groups allow it
 PART = 1_000_000  # entries of different lists that are kept together
