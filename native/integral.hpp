@@ -24,7 +24,7 @@
 // between the two points where F has fallen by `drop`: 24 nodes in float (48 for large tiers), 96 in
 // double.
 //
-// Errors of log P relative to max(1, |log P|) are measured by benchmarks/likelihood.py, and held below
+// Errors of log P relative to max(1, |log P|) are measured by benchmarks/accuracy.py, and held below
 // 1e-5 in float and 1e-12 in double by tests/plackett_luce/test_accuracy.py.
 #pragma once
 
