@@ -216,3 +216,20 @@ def test_numbers_of_several_types_are_one_schema(tmp_path):
 def test_a_folder_without_tables_is_refused(tmp_path):
     with pytest.raises(DataFileError, match=r"is a folder without \.parquet files"):
         read_rankings(tmp_path)
+
+
+def test_numbers_that_are_whole_in_one_piece_only_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(streaming, "PIECE", 4)
+    table = pd.DataFrame(
+        {
+            "list": [1, 1, 2, 2, 3, 3, 4, 4],
+            "item": [1.0, 2.0, 2.0, 1.0, 1.0, 2.5, 2.5, 2.0],
+            "rank": [1, 2, 1, 2, 1, 2, 1, 2],
+        }
+    )
+    table.to_parquet(tmp_path / "votes.parquet", row_group_size=4)
+    with pytest.raises(ValueError, match=r"1 and 1\.0 are one item"):
+        tr.data.read_rankings(tmp_path / "votes.parquet")
+    table["item"] = [1.0, 2.0, 2.0, 1.0, 1.0, 3.0, 3.0, 2.0]
+    table.to_parquet(tmp_path / "votes.parquet", row_group_size=4)
+    assert tr.data.read_rankings(tmp_path / "votes.parquet").items == (1, 2, 3)

@@ -306,6 +306,21 @@ class PartedRankings:
         return replace(found.named(self.items), read_as=self.read_as)
 
 
+def same_kind(names: Iterable[Any]) -> tuple[Any, ...]:
+    """Names of items from several parts of a table: what one takes for a number may be a word."""
+    found = tuple(names)
+    words = {name for name in found if isinstance(name, str)}
+    if not words:
+        return found
+    both = next((n for n in found if not isinstance(n, str) and f"{n}.0" in words), None)
+    if both is not None:
+        raise ValueError(
+            f"{both} and {both}.0 are one item in parts of the table where all items are whole "
+            "numbers, and not in others: make them whole numbers throughout, or words"
+        )
+    return tuple(map(str, found))
+
+
 def together(parts: list[Any]) -> Any:
     """All `Rankings`, or all `Games`, of some parts, equal ones together; None: there are none."""
     there = [part for part in parts if part is not None and len(part)]

@@ -17,7 +17,13 @@ import numpy as np
 
 from tierrank._types import AnyArray
 from tierrank.data.cluster import client_of, gathered, is_dask, parquet
-from tierrank.data.rankings.container import Packed, PartedRankings, Rankings, together
+from tierrank.data.rankings.container import (
+    Packed,
+    PartedRankings,
+    Rankings,
+    same_kind,
+    together,
+)
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import READERS, detected, single
 from tierrank.data.tables.opening import open_table
@@ -141,11 +147,8 @@ def _names_in_order(frame: Any) -> tuple[Any, ...]:
 
 
 def _joined(names: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
-    """All names in order. What one partition takes for a number may be a word in another."""
-    known = dict.fromkeys(name for part in names for name in part)
-    if any(isinstance(name, str) for name in known):
-        known = dict.fromkeys(map(str, known))
-    return tuple(known)
+    """All names in order."""
+    return tuple(dict.fromkeys(same_kind(dict.fromkeys(name for part in names for name in part))))
 
 
 def _read(frame: Any, reading: tuple[TableKind, dict[str, Any]]) -> tuple[Packed, About] | None:

@@ -20,7 +20,14 @@ import numpy as np
 from tierrank._types import AnyArray, IntArray
 from tierrank.data.cluster import OneProcess, parquet_files
 from tierrank.data.files import PARQUET, DataFileError
-from tierrank.data.rankings.container import FEW, Packed, PartedRankings, Rankings, together
+from tierrank.data.rankings.container import (
+    FEW,
+    Packed,
+    PartedRankings,
+    Rankings,
+    same_kind,
+    together,
+)
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.usual_names import Reading
 from tierrank.data.tables.columns import (
@@ -292,9 +299,7 @@ class Counted:
             self._merge()
         parts = [*self._parts, *(each.packed() for each in self._left)]
         self._left = []
-        names = tuple(self.number)
-        if any(isinstance(name, str) for name in names):
-            names = tuple(map(str, names))
+        names = same_kind(self.number)
         known = {name: code for code, name in enumerate(dict.fromkeys(names))}
         catalogue = catalogue_of(known)
         if catalogue.names is None:  # the names are their numbers
