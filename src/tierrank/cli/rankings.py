@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -143,7 +144,6 @@ class Source:
         With a client of Dask, its workers read Parquet and count equal lists together. Lists that
         are too many for this process stay in parts, if all of them are to be fitted.
         """
-        from tierrank.data import UnclearTable
         from tierrank.data.files import without_compression
         from tierrank.data.rankings.container import FEW, PartedRankings
         from tierrank.data.rankings.reading import read_lists_or_games
@@ -151,26 +151,24 @@ class Source:
         format: Any = self.format
         kind: Any = self.kind
         columns = self._columns()
-        try:
-            if client is not None:
-                from tierrank.data.rankings.dask import read_parted
+        if client is not None:
+            from tierrank.data.rankings.dask import read_parted
 
-                if file == STDIN:
-                    raise ValueError(
-                        "- is read by one process: --dask and --workers take Parquet files."
-                    )
+            if file == STDIN:
+                raise ValueError(
+                    "- is read by one process: --dask and --workers take Parquet files."
+                )
+            with _advised(file, columns):
                 found: Any = read_parted(
                     file, client=client, format=format, kind=kind, strict=self.strict, **columns
                 )
-            else:
-                with on_disk(file, lists=True) as path:
-                    if file == STDIN and format == "auto":
-                        format = without_compression(path).suffix[1:] or "preflib"
-                    found = read_lists_or_games(
-                        path, format=format, kind=kind, strict=self.strict, **columns
-                    )
-        except UnclearTable as error:
-            raise ValueError(_as_commands(error, file, columns)) from None
+        else:
+            with on_disk(file, lists=True) as path, _advised(file, columns):
+                if file == STDIN and format == "auto":
+                    format = without_compression(path).suffix[1:] or "preflib"
+                found = read_lists_or_games(
+                    path, format=format, kind=kind, strict=self.strict, **columns
+                )
         if isinstance(found, PartedRankings):
             if found.entries > FEW and not self._chooses() and self.rest is None:
                 return found
@@ -314,6 +312,17 @@ def _missing_rank(words: Sequence[str]) -> str | dict[str, str] | None:
             )
         found[word] = action
     return found
+
+
+@contextmanager
+def _advised(file: Path, columns: Mapping[str, Any]) -> Iterator[None]:
+    """Of a table that may be read in several ways, name the commands; before - gets its name."""
+    from tierrank.data import UnclearTable
+
+    try:
+        yield
+    except UnclearTable as error:
+        raise ValueError(_as_commands(error, file, columns)) from None
 
 
 def _as_commands(error: UnclearTable, file: Path, named: Mapping[str, Any]) -> str:

@@ -88,7 +88,7 @@ def read_rankings(
     ----------
     source
         a path, or a frame of pandas or polars, or a pyarrow table. A folder or a pattern of Parquet
-        files of one schema, and a large file of Parquet or CSV (more than ten million rows, or 200
+        files of one schema, and a large file of Parquet or CSV (more than two million rows, or 40
         MB) are read piece by piece: lists have no keys then, and equal ones are counted together.
         If they still have more than ten million items, what comes back are `PartedRankings`.
     format
