@@ -115,8 +115,11 @@ $(VENV)/.created:
 	@$(BIN)/python -c '$(OLD_PYTHON)'
 	@touch $@
 
+# Not [all]: the demo trains no language model.
+DEMO := [boost,tables,export,distributed]
+
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
-	$(call pip_install,[all])
+	$(call pip_install,$(DEMO))
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
