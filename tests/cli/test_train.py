@@ -357,6 +357,33 @@ def test_resuming_nothing_begins_and_says_so(run, fold, tmp_path):
     assert tr.load(tmp_path / "new")
 
 
+def test_a_training_goes_on_from_a_model_and_refuses_other_columns(run, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    label = np.digitize(X[:, 0] + X[:, 1], [0, 1])
+
+    def table(name, order):
+        lines = [",".join(["qid", "label", *(f"f{k}" for k in order)])]
+        lines += [
+            ",".join(map(str, [row // 6, label[row], *X[row, order]])) for row in range(len(X))
+        ]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+        return tmp_path / name
+
+    same, other = table("same.csv", [0, 1, 2]), table("other.csv", [2, 1, 0])
+    more = ["--model", "boosted", "--set", "trees=5", "--valid-fraction", "0"]
+    assert run("train", same, "--out", tmp_path / "old", *more).code == 0
+    go_on = [*more, "--init-model", tmp_path / "old"]
+    assert run("train", same, "--out", tmp_path / "new", *go_on).code == 0
+    assert len(tr.load(tmp_path / "new").forest_) == 10
+    ran = run("train", other, "--out", tmp_path / "wrong", *go_on)
+    assert ran.code == 1
+    assert "feature 1 is 'f2', but of init_model it was 'f0'" in ran.text
+    ran = run("train", same, "--out", tmp_path / "none", *more, "--init-model", tmp_path / "not")
+    assert ran.code == 1
+    assert "not" in ran.text
+
+
 def test_the_same_command_gives_the_same_files(run, fold, tmp_path):
     for name in ("a", "b"):
         out = tmp_path / name

@@ -53,6 +53,20 @@ def ranker(**settings):
     return tr.BoostedRanker(**{**usual, **settings})
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_more_trees_for_a_model_are_those_of_one_process(client, library):
+    before = ranker(library=library).fit(X, Y, qid=QID)
+    more = ranker(library=library, trees=6)
+    alone = more.fit(X, Y, qid=QID, eval_set=HELD_OUT, init_model=before)
+    found = ranker(library=library, trees=6).fit(
+        *arrays(6, X, Y), qid=arrays(6, QID)[0], eval_set=HELD_OUT, init_model=before
+    )
+    assert found.history_.steps == alone.history_.steps
+    assert found.history_.steps[0] == 12
+    np.testing.assert_allclose(found.history_.metric, alone.history_.metric, atol=1e-6)
+    np.testing.assert_allclose(found.predict(X), alone.predict(X), atol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(

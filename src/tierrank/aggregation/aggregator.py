@@ -18,7 +18,7 @@ from tierrank.aggregation import solvers, state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.dask import PartedLists, PartedTerm, parted_lists
 from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
-from tierrank.aggregation.results import FittedWorths, NotConverged
+from tierrank.aggregation.results import FittedWorths, NotConverged, worths_before
 from tierrank.aggregation.solvers import Steps, watched
 from tierrank.aggregation.terms import (
     GaussianPrior,
@@ -243,6 +243,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         items: Any = None,
         rest: Literal["absent", "last"] = "absent",
         watch: Watch | None = None,
+        init_model: Any = None,
         **columns: Any,
     ) -> Self:
         """Estimate the worths of all items.
@@ -263,6 +264,10 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
             names has no estimate without a prior.
         watch
             called after every iteration with a `tierrank.training.Progress`
+        init_model
+            where to begin: an aggregation fitted before, the folder of a saved one, or a mapping
+            from items to log-worths. Items that it lacks begin in the middle. It is no prior: the
+            maximum is where it was, only found sooner.
         columns
             of a frame: what `tierrank.data.read_rankings` takes, as in
             ``fit(df, list="race", item="driver", rank="position")``. Those that are not named are
@@ -287,7 +292,9 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
                 raise Disconnected(connected, "games" if games else "lists")
         parts = self._terms(lists)
         self.solver_ = solvers.choose(self.solver, lists, parts)
-        end = self._minimise(lists, parts, self._start(lists), seed, watch)
+        before = init_model is not None
+        start = worths_before(init_model, lists.items) if before else self._start(lists)
+        end = self._minimise(lists, parts, start, seed, watch)
         self.items_, self.lists_, self._numbers_of = lists.items, lists, None
         self._parts, self._scores, self._prior = parts, end.point, prior
         self._covariances, self._connectivity = {}, connected

@@ -25,7 +25,13 @@ from tierrank.aggregation.paired_likelihood import (
     starting_t,
     tie_parameter,
 )
-from tierrank.aggregation.results import Estimates, FittedWorths, NotConverged, log_odds_interval
+from tierrank.aggregation.results import (
+    Estimates,
+    FittedWorths,
+    NotConverged,
+    log_odds_interval,
+    worths_before,
+)
 from tierrank.aggregation.solvers import watched
 from tierrank.aggregation.summary import Parameter
 from tierrank.aggregation.terms import Prior, PseudoItem, prior_from
@@ -160,6 +166,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         items: Any = None,
         neutral: Any = None,
         watch: Watch | None = None,
+        init_model: Any = None,
         **columns: Any,
     ) -> Self:
         """Fit to games; equal ones are counted once.
@@ -181,6 +188,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             not say it themselves; of a frame, the column
         watch
             called after every step with a `tierrank.training.Progress`
+        init_model
+            where to begin, as in `RankAggregator.fit`
         columns
             of a frame: what `tierrank.data.read_games` takes, as in
             ``fit(df, first="white", second="black", winner="won")``. Those that are not named are
@@ -191,7 +200,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             columns, neutral = columns | {"neutral": neutral}, None
         games = of_frame(games, columns, weights)
         fixtures = read_fixtures(games, weights, neutral, home=self.home, items=items)
-        return self._fit(fixtures, watch)
+        return self._fit(fixtures, watch, init_model)
 
     def fit_table(self, wins: Any, ties: Any = None, names: Sequence[Any] | None = None) -> Self:
         """Fit to tables of counts.
@@ -210,7 +219,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             raise ValueError("tables do not say who was at home: for home=True, use fit with games")
         return self._fit(fixtures_of_table(wins, ties, names))
 
-    def _fit(self, fixtures: Fixtures, watch: Watch | None = None) -> Self:
+    def _fit(self, fixtures: Fixtures, watch: Watch | None = None, init_model: Any = None) -> Self:
         begun = time.perf_counter()
         prior = prior_from(self.prior)
         ties = (self.ties or "refuse") if self.model == "bradley-terry" else None
@@ -221,9 +230,11 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         if (found := _connectivity(fixtures, prior)) is not None and not found.connected:
             raise Disconnected(found, "games")
         loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior)
-        weight = loss.games.weight
+        weight, start = loss.games.weight, _start(loss)
+        if init_model is not None:
+            start[: len(fixtures.players)] = worths_before(init_model, fixtures.players)
         end = loss.minimise(
-            _start(loss), tol=self.tol, max_iter=self.max_iter,
+            start, tol=self.tol, max_iter=self.max_iter,
             iterated=watched(watch, self.max_iter, weight),
         )  # fmt: skip
         covariance = loss.covariance(

@@ -6,7 +6,7 @@ again. From these follow intervals, ranks, tiers, tables, frames, plots and page
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
@@ -27,8 +27,9 @@ from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
 from tierrank.aggregation.summary import Parameter, WorthTable, worth_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
-from tierrank.errors import ArgumentWarning
+from tierrank.errors import Argument, ArgumentError, ArgumentWarning
 from tierrank.plackett_luce import log_prob, log_prob_above
+from tierrank.storage import load
 from tierrank.tiers import Tiers
 from tierrank.training import Progress, Watch
 from tierrank.training.covariance import MOST_DENSE, CoefficientTable, Kind, reach
@@ -418,6 +419,39 @@ class Worths(Learned):
         if self._numbers_of is None:
             self._numbers_of = dict(zip(self.items_, range(len(self.items_)), strict=True))
         return self._numbers_of
+
+
+def worths_before(init_model: Any, items: Sequence[Any]) -> FloatArray:
+    """[items] log-worths to begin with, by name: 0, the middle, where there was none.
+
+    Parameters
+    ----------
+    init_model
+        a fitted aggregation, the folder of a saved one, or a mapping from items to log-worths
+    """
+    if isinstance(init_model, str | Path):
+        init_model = load(init_model)
+    if isinstance(init_model, Worths):
+        check_is_fitted(init_model)
+        init_model = dict(zip(init_model.items_, init_model.log_worths_.tolist(), strict=True))
+    if not isinstance(init_model, Mapping):
+        raise ArgumentError(
+            Argument("init_model"), f" is a {type(init_model).__name__}: give a fitted "
+            "aggregation, the folder of a saved one, or a mapping from items to log-worths",
+        )  # fmt: skip
+    if not any(item in init_model for item in items):
+        known = ", ".join(map(repr, list(init_model)[:3])) or "none"
+        raise ArgumentError(
+            Argument("init_model"), f" has no item of these lists, such as {items[0]!r}: it knows "
+            f"{known}. Are the names of the same kind?",
+        )  # fmt: skip
+    start = np.array([init_model.get(item, 0.0) for item in items], dtype=np.float64)
+    if not np.isfinite(start).all():
+        item = items[int(np.argmin(np.isfinite(start)))]
+        raise ArgumentError(
+            Argument("init_model"), f" has a log-worth of {item!r} that is not finite"
+        )
+    return start
 
 
 class FittedWorths(Worths):

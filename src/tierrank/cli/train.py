@@ -78,6 +78,9 @@ def train(
         "What is measured, as in ndcg@10 or map.", panel=options.VALID)] = "ndcg@10",
     how: TrainingData,
     cluster: Cluster,
+    init_model: Annotated[Path | None, option(
+        "Go on from a model of the same kind that was trained before: more trees, more epochs.",
+        metavar="FOLDER", panel="Model")] = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     resume: options.Resume = False,
@@ -122,7 +125,7 @@ def train(
         with cluster.client() as client:
             train_into(
                 folder, ranker, **course, read=lambda: client, describe=_describe_cluster,
-                fit=partial(_fit_on_cluster, data, how, checkpoint_every),
+                fit=partial(_fit_on_cluster, data, how, checkpoint_every, init_model),
                 summarise=_summarise_course, unit="step",
             )  # fmt: skip
         return
@@ -133,7 +136,10 @@ def train(
     shared = kind == "neural" and options.by_torchrun() and not finished
     ranks = Ranks.join() if shared else ALONE
     read = partial(_read, data, kind, how, seed, ranks)
-    kept = {"checkpoint": folder.checkpoint, "checkpoint_every": checkpoint_every}
+    kept: dict[str, Any] = {
+        "checkpoint": folder.checkpoint, "checkpoint_every": checkpoint_every,
+        "init_model": init_model,
+    }  # fmt: skip
     if helps:
         try:
             folder.check(resume=resume, overwrite=overwrite)
@@ -232,9 +238,17 @@ def _describe(ranker: Ranker, parts: Parts, ranks: Ranks) -> None:
         console.print(f"{ranks.size} processes, each with its part of the queries")
 
 
-def _fit(ranker: Ranker, parts: Parts, ranks: Ranks, **more: Any) -> None:
+def _fit(
+    ranker: Ranker, parts: Parts, ranks: Ranks, *, init_model: Path | None, **more: Any
+) -> None:
     if ranks.size > 1:
         more["sharded"] = True
+    if init_model is not None:
+        from tierrank.storage import load
+
+        more["init_model"] = before = load(init_model)
+        if isinstance(before, type(ranker)) and before.n_features_in_ == parts.train.X.shape[1]:
+            before.check_names(parts.train.feature_names)
     train, valid = parts.train, parts.valid
     held_out = None if valid is None else (valid.X, valid.y, valid.qid)
     weights = parts.list_weights()
@@ -302,7 +316,13 @@ def _describe_cluster(ranker: Ranker, client: Any) -> None:
 
 
 def _fit_on_cluster(
-    data: Path, how: TrainingData, checkpoint_every: float, ranker: Any, client: Any, kept: Path
+    data: Path,
+    how: TrainingData,
+    checkpoint_every: float,
+    init_model: Path | None,
+    ranker: Any,
+    client: Any,
+    kept: Path,
 ) -> None:
     from tierrank.cli.progress import FitDisplay
     from tierrank.data.cluster import parquet
@@ -324,6 +344,7 @@ def _fit_on_cluster(
             eval_set=held_out,
             checkpoint=kept,
             checkpoint_every=checkpoint_every,
+            init_model=init_model,
             watch=display.watch,
             client=client,
         )

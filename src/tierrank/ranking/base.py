@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +22,7 @@ from tierrank.losses.objective import Objective
 from tierrank.ranking.features import Steps, steps_from
 from tierrank.ranking.features.base import check_finite, parts_of
 from tierrank.ranks import ALONE, Ranks
-from tierrank.storage import Arrays
+from tierrank.storage import Arrays, load
 from tierrank.tiers import Tiers
 from tierrank.tiers.labels import as_keys, checked_lengths, group_rows
 from tierrank.training import Checkpoint, History, Watch
@@ -55,6 +56,7 @@ THEIR_FIT_WORDS = {
     "early_stopping_rounds": "the constructor's patience",
     "callbacks": "watch, which is called after every step",
     "verbose": "watch, which is called after every step",
+    "xgb_model": "init_model",
 }
 """What they call the arguments of `fit`, and what to write."""
 
@@ -300,8 +302,12 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         valid: ValidationRows | None,
         checkpoint: Checkpoint,
         watch: Watch | None,
+        before: Self | None,
     ) -> None:
-        """Fit to rows that are checked and went through the feature steps; set `history_`."""
+        """Fit to rows that are checked and went through the feature steps; set `history_`.
+
+        If there is one `before`, go on from what it learned.
+        """
         raise NotImplementedError
 
     def _scores(self, X: Any, queries: AnyArray) -> AnyArray:
@@ -330,6 +336,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 20.0,
         watch: Watch | None = None,
+        init_model: Self | Path | str | None = None,
         **others: Never,  # so that type checkers refuse them too
     ) -> Self:
         """Learn from labelled rows.
@@ -356,9 +363,15 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             seconds between two states that are kept
         watch
             called after every step with a `tierrank.training.Progress`
+        init_model
+            a fitted ranker of this kind, or the folder of a saved one, to go on from: `trees` more
+            trees, `max_epochs` more epochs, or coefficients to begin with. Its feature steps stay
+            as they were fitted, and with an `eval_set` it is what the first step has to beat. It is
+            left as it is.
         others
             none: they are refused, and the words of LightGBM and XGBoost answered with ours
         """
+        before = self._before(init_model)
         self._begin(y, others)
         ranks = self._ranks
         rows, lists = self._read(X, qid, group, "fit(X, y, qid=qid)", y=y)
@@ -370,6 +383,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             held_out = self._read(valid_X, valid_qid, None, call, y=valid_y, reset=False)
         if ranks.size > 1:
             check_parts(rows[0], lists[0], ranks)
+        if before is not None:
+            self._check_same_features(before)
         identity: dict[str, Any] = {}
         if checkpoint is not None:
             identity = {
@@ -378,11 +393,13 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
                 "training data": digest(*rows, *lists, weights),
                 "validation data": digest(*held_out[0], *held_out[1]) if held_out else None,
             }
+            if before is not None:
+                identity["init_model"] = digest(*before.to_state()[1].values())
             if ranks.size > 1:  # a state belongs to all parts
                 parts = ranks.gather([identity["training data"], identity["validation data"]])
                 identity["training data"], identity["validation data"] = zip(*parts, strict=True)
-        self.steps_ = Steps(steps_from(self.features))
-        train = self._prepared(rows, lists, weights, fit=True)
+        self.steps_ = Steps(steps_from(self.features)) if before is None else before.steps_
+        train = self._prepared(rows, lists, weights, fit=before is None)
         valid = None if held_out is None else self._prepared(*held_out, None)
         if not ranks.any(bool((train.tiers.n_tiers > 1).any())):
             raise ValueError(
@@ -390,7 +407,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             )
         validation = None if valid is None else self._validation(valid)
         kept = Checkpoint(checkpoint, identity, every=checkpoint_every)
-        self._learn(train, validation, kept, watch)
+        self._learn(train, validation, kept, watch, before)
         return self
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> AnyArray:
@@ -435,6 +452,48 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
         if hasattr(self, "history_"):
             del self.history_  # a fit that fails does not leave half of another one
+
+    def _before(self, init_model: Any) -> Self | None:
+        """The ranker to go on from, a copy, so that a ranker may go on from itself."""
+        if init_model is None:
+            return None
+        if isinstance(init_model, str | Path):
+            init_model = load(init_model)
+        own = type(self)
+        if type(init_model) is not own:
+            raise ValueError(
+                f"init_model is a {type(init_model).__name__}: a {own.__name__} goes on from a "
+                f"fitted {own.__name__}, or from the folder of a saved one"
+            )
+        check_is_fitted(init_model)
+        if init_model._json_params()["features"] != self._json_params()["features"]:
+            raise ValueError(
+                f"init_model has other feature steps, features={init_model.features!r}: give the "
+                "same, since they stay as they were fitted"
+            )
+        before: Self = copy(init_model)
+        return before
+
+    def _check_same_features(self, before: Self) -> None:
+        """Refuse columns of X that are not those that the ranker before was fitted to."""
+        if self.n_features_in_ != before.n_features_in_:
+            raise ValueError(
+                f"X has {self.n_features_in_} features, but init_model was fitted to "
+                f"{before.n_features_in_}"
+            )
+        before.check_names(getattr(self, "feature_names_in_", None))
+
+    def check_names(self, names: Sequence[Any] | None) -> None:
+        """Refuse names of features, if there are any, other than those the ranker has, if any."""
+        own = getattr(self, "feature_names_in_", None)
+        if names is None or own is None:
+            return
+        for number, (name, known) in enumerate(zip(names, own, strict=True), 1):
+            if name != known:
+                raise ValueError(
+                    f"feature {number} is {name!r}, but of init_model it was {known!r}: give the "
+                    "same columns in the same order"
+                )
 
     def _objective(self) -> Objective:
         """The objective as a module, one loss a list; it may have parameters of its own."""

@@ -158,6 +158,7 @@ class BoostedRanker(Ranker):
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 20.0,
         watch: Watch | None = None,
+        init_model: Self | Path | str | None = None,
         client: Any = None,
         shuffle: bool = True,
         **others: Never,
@@ -182,6 +183,9 @@ class BoostedRanker(Ranker):
             (X, y, qid) to stop by, or a list with one such tuple; with `query_column`, (X, y)
         checkpoint, checkpoint_every, watch
             as in the other rankers
+        init_model
+            a fitted `BoostedRanker`, or the folder of a saved one, to which up to `trees` more
+            trees are added; any library may have grown it
         client
             a `dask.distributed.Client`; None: if X is of Dask, the one that is there
         shuffle
@@ -193,14 +197,17 @@ class BoostedRanker(Ranker):
         if client is None and not is_dask(X):
             return super().fit(
                 X, y, qid=qid, group=group, weights=weights, eval_set=eval_set,
-                checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch, **others,
+                checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch,
+                init_model=init_model, **others,
             )  # fmt: skip
         from tierrank.ranking import dask
 
+        before = self._before(init_model)
         self._begin(y, others)
         dask.fit(
             self, X, y, qid=qid, group=group, weights=weights, eval_set=eval_set, client=client,
             shuffle=shuffle, checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch,
+            before=before,
         )  # fmt: skip
         return self
 
@@ -225,6 +232,7 @@ class BoostedRanker(Ranker):
         valid: ValidationRows | None,
         checkpoint: Checkpoint,
         watch: Watch | None,
+        before: Self | None,
     ) -> None:
         settings = self._settings()
         with torch_threads(settings.threads):
@@ -236,17 +244,38 @@ class BoostedRanker(Ranker):
                 None if valid is None else valid.measure,
             )
             if kept is None:
+                forest, dtype = self._forest_of(before), self._score_dtype
                 state = BoostingState(
-                    Forest.empty(train.X.shape[1]),
-                    np.zeros(train.X.shape[0]),
-                    None if valid is None else np.zeros(valid.X.shape[0]),
+                    forest,
+                    forest.added_up(train.X, dtype),
+                    None if valid is None else forest.added_up(valid.X, dtype),
                     History("tree", self._metric().name),
-                    rows.objective.parameters,
+                    self._parameters_of(before, rows.objective.parameters),
                 )
             else:
                 state = BoostingState.from_saved(*kept)
-            boosting = Boosting(rows, self.trees, self.patience, seed)
+            boosting = Boosting(rows, self._most_trees(before), self.patience, seed)
             self._take(*boosting.run(state, checkpoint, watch))
+
+    def _forest_of(self, before: Self | None) -> Forest:
+        return Forest.empty(self._width) if before is None else before.forest_
+
+    def _most_trees(self, before: Self | None) -> int:
+        return self.trees + (0 if before is None else len(before.forest_))
+
+    @staticmethod
+    def _parameters_of(
+        before: BoostedRanker | None, parameters: dict[str, float]
+    ) -> dict[str, float]:
+        """The objective's own parameters to begin with: those that were learned, if they are."""
+        if before is None or before.objective_state_.keys() != parameters.keys():
+            return parameters
+        return dict(before.objective_state_)
+
+    @property
+    def _score_dtype(self) -> Any:
+        """What the library adds up scores in."""
+        return np.float64 if self.library == "lightgbm" else np.float32
 
     def _take(self, state: BoostingState, interrupted: bool) -> None:
         """Keep what was learned."""
@@ -377,6 +406,9 @@ class BoostingRows(Protocol):
     def grow(self) -> Step | None:
         """Add a tree; None if no split was worth it, so that there is none."""
 
+    def look(self) -> Step:
+        """Loss and metric as they are now."""
+
     def state(self, before: BoostingState) -> BoostingState:
         """What the segment came to; its history is the caller's affair."""
 
@@ -405,6 +437,7 @@ class LocalRows:
         self.rank = rank
         self.trees = 0
         self.scores: AnyArray = np.zeros(0)
+        self.valid_scores: AnyArray | None = None
         self.derivatives = Derivatives(0.0, self.scores, self.scores)
         self._derived_at: AnyArray | None = None
 
@@ -415,6 +448,7 @@ class LocalRows:
         self.objective.restart(int(seeds[0]) + self.rank)
         self.grower.start(state.scores, state.valid_scores, int(seeds[1]))
         self.trees, self.scores = len(state.forest), state.scores
+        self.valid_scores = state.valid_scores
         self.derive()
 
     def grow(self) -> Step | None:
@@ -426,13 +460,16 @@ class LocalRows:
             return False
         self.trees += 1
         self.scores = self.grower.scores()
+        if self.metric is not None:
+            self.valid_scores = self.grower.valid_scores()
         return True
 
     def look(self) -> Step:
         """Loss and metric as they are now."""
         self.derive()
-        metric = None if self.metric is None else self.metric(self.grower.valid_scores())
-        return Step(self.derivatives.loss, metric)
+        if self.metric is None or self.valid_scores is None:
+            return Step(self.derivatives.loss, None)
+        return Step(self.derivatives.loss, self.metric(self.valid_scores))
 
     def derive(self) -> None:
         """Take the derivatives at the scores."""
@@ -456,7 +493,7 @@ class LocalRows:
             before,
             forest=before.forest.followed_by(grown),
             scores=self.scores,
-            valid_scores=None if self.metric is None else self.grower.valid_scores(),
+            valid_scores=self.valid_scores,
             parameters=self.objective.parameters,
         )
 
@@ -501,6 +538,8 @@ class Boosting:
     ) -> tuple[BoostingState, bool]:
         history, number = deepcopy(before.history), len(before.forest)
         self.rows.start(before, self.seed)
+        if number and not history.steps:  # the trees of a model before, which others are to beat
+            history.add(number, *self.rows.look())
         last = min(number + SEGMENT, self.trees)
         finished = stopped = False
         while number < last and not (finished or stopped):

@@ -58,6 +58,7 @@ def fit(
     checkpoint: Any,
     checkpoint_every: float,
     watch: Watch | None,
+    before: BoostedRanker | None,
 ) -> None:
     """What `BoostedRanker.fit` does with collections of Dask, and with Parquet and a client."""
     client = client_of(client, packages=(ranker.library,))
@@ -67,6 +68,8 @@ def fit(
     X = _collection(X)
     taken = [each for each in (y, qid, weights) if isinstance(each, str)]
     _note_features(ranker, X, taken)
+    if before is not None:
+        ranker._check_same_features(before)
     reader = copy(ranker)
     train = _Parts.read(client, reader, (X, y, qid, weights), shuffle, "X")
     held_out, given = None, validation_set(eval_set)
@@ -88,8 +91,10 @@ def fit(
             "training data": train.digest(),
             "validation data": held_out.digest() if held_out else None,
         }
+        if before is not None:
+            identity["init_model"] = digest(*before.to_state()[1].values())
     _run(ranker, client, reader, train, held_out,
-         Checkpoint(checkpoint, identity, every=checkpoint_every), watch)  # fmt: skip
+         Checkpoint(checkpoint, identity, every=checkpoint_every), watch, before)  # fmt: skip
 
 
 def _run(
@@ -100,13 +105,14 @@ def _run(
     valid: _Parts | None,
     checkpoint: Checkpoint,
     watch: Watch | None,
+    before: BoostedRanker | None,
 ) -> None:
     kept = checkpoint.load()
     seed = seed_from(ranker.random_state) if kept is None else kept[0]["seed"]
     if kept is None:
         layout = {"train": train.layout(), "valid": valid.layout() if valid else None}
         start = BoostingState(
-            Forest.empty(ranker._width), None, None, History("tree", ranker._metric().name),
+            ranker._forest_of(before), None, None, History("tree", ranker._metric().name),
             {}, layout=layout,
         )  # fmt: skip
     else:
@@ -115,8 +121,9 @@ def _run(
     try:
         rows = ClusterRows(shards, start, seed)
         if kept is None:
-            start = replace(start, parameters=rows.parameters)
-        done = Boosting(rows, ranker.trees, ranker.patience, seed).run(start, checkpoint, watch)
+            start = replace(start, parameters=ranker._parameters_of(before, rows.parameters))
+        boosting = Boosting(rows, ranker._most_trees(before), ranker.patience, seed)
+        done = boosting.run(start, checkpoint, watch)
     finally:
         shards.leave()
     ranker._take(*done)
@@ -507,18 +514,11 @@ class Shard:
     def resume(self, forest: Forest, typical_slope: float) -> None:
         """Stand where these trees lead to, to the last bit: adding them up as the library did."""
         self.rows.objective.typical_slope = typical_slope
-        kind = np.float64 if self.ranker.library == "lightgbm" else np.float32
-
-        def scores(X: Any) -> AnyArray:
-            total = np.zeros(X.shape[0], kind)
-            for number in range(len(forest)):
-                total += forest.between(number, number + 1).predict(X).astype(kind)
-            return total
-
+        dtype = self.ranker._score_dtype
         self.state = BoostingState(
             forest,
-            scores(self.train.X),
-            None if self.valid is None else scores(self.valid.X),
+            forest.added_up(self.train.X, dtype),
+            None if self.valid is None else forest.added_up(self.valid.X, dtype),
             History("tree", ""),
             {},
         )
@@ -722,11 +722,15 @@ class ClusterRows:
             steps = self.shards.call("grow")
         elif all(self.shards.call("add_tree")):
             self._improve_parameters()
-            steps = self.shards.call("look", self.parameters)
+            return self.look()
         else:
             return None
-        if None in steps:
-            return None
+        return None if None in steps else self._together(steps)
+
+    def look(self) -> Step:
+        return self._together(self.shards.call("look", self.parameters))
+
+    def _together(self, steps: list[Step]) -> Step:
         loss = np.dot(self.lists, [step.loss for step in steps]) / sum(self.lists)
         measured = [step.metric for step in steps if step.metric is not None]
         metric = None

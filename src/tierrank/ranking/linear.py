@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -199,12 +199,18 @@ class LinearRanker(Ranker):
         valid: ValidationRows | None,
         checkpoint: Checkpoint,
         watch: Watch | None,
+        before: Self | None,
     ) -> None:
         objective = self._objective()
         plan = self._plan(objective, validated=valid is not None)
         kept = checkpoint.load()
         seed = seed_from(self.random_state) if kept is None else int(kept[0]["seed"])
         loss = self._loss(train, objective, plan.solver, seed)
+        start = loss.start()
+        if before is not None:
+            start[: loss.features] = before.coef_
+            if before.objective_state_.keys() == loss.own_parameters(start).keys():
+                start[loss.features :] = list(before.objective_state_.values())
         for name in ("coef_", "covariance_"):  # of an earlier fit, in case this one fails
             if hasattr(self, name):
                 delattr(self, name)
@@ -218,7 +224,7 @@ class LinearRanker(Ranker):
         with Interruption() as interruption:
             tracker = Tracker(
                 History("iteration", self.metric),
-                loss.start(),
+                start,
                 total=plan.max_iter,
                 measure=measure,
                 measure_every=1 if plan.solver == "lbfgs" else STEPS_BETWEEN_MEASUREMENTS,
@@ -309,7 +315,7 @@ class LinearRanker(Ranker):
         )
         end = lbfgs(
             summed,
-            loss.start(),
+            tracker.point,
             tol=NEAR_ENOUGH if to_the_end else plan.tol,
             max_iter=plan.max_iter,
             journal=journal,

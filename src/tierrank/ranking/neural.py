@@ -162,6 +162,7 @@ class NeuralRanker(Ranker):
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 20.0,
         watch: Watch | None = None,
+        init_model: Self | Path | str | None = None,
         sharded: bool = False,
         **others: Never,
     ) -> Self:
@@ -169,7 +170,7 @@ class NeuralRanker(Ranker):
 
         Parameters
         ----------
-        X, y, qid, group, weights, eval_set, checkpoint, checkpoint_every, watch, others
+        X, y, qid, group, weights, eval_set, checkpoint, checkpoint_every, watch, init_model, others
             as in the other rankers
         sharded
             whether this process has a part of the rows, of `eval_set` too, and the other ranks have
@@ -184,7 +185,8 @@ class NeuralRanker(Ranker):
         try:
             return super().fit(
                 X, y, qid=qid, group=group, weights=weights, eval_set=eval_set,
-                checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch, **others,
+                checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch,
+                init_model=init_model, **others,
             )  # fmt: skip
         finally:
             self.__dict__.pop("_ranks", None)
@@ -200,6 +202,7 @@ class NeuralRanker(Ranker):
         valid: ValidationRows | None,
         checkpoint: Checkpoint,
         watch: Watch | None,
+        before: Self | None,
     ) -> None:
         check_count("batch_lists", self.batch_lists)
         course = Course(self.max_epochs, self.patience)
@@ -214,6 +217,8 @@ class NeuralRanker(Ranker):
         with own_randomness(fabric.device):
             seed_generators(seed, fabric.device)
             scorer = self._scorer(X.shape[1])
+            if before is not None:
+                self._go_on_from(before, scorer, objective)
             module = ListLoss(scorer, objective)
             lists = lists_that_teach(train_rows, objective, self._ranks)
             learner = FabricLearner(fabric, module, settings)
@@ -244,6 +249,7 @@ class NeuralRanker(Ranker):
             together=self._ranks.size > 1,
             checkpoint=checkpoint,
             saved=saved,
+            continued=before is not None,
             watch=None if watch is None else only_whole_steps(watch),
         )
         module.cpu().eval()
@@ -254,6 +260,21 @@ class NeuralRanker(Ranker):
         }
         if not end.finished:
             raise KeyboardInterrupt
+
+    def _go_on_from(self, before: Self, scorer: Scorer, objective: Objective) -> None:
+        """Begin with the weights, and the objective's own parameters, of a ranker before."""
+        try:
+            load_weights(scorer, before._to_state()[1])
+        except ValueError as error:
+            raise ValueError(
+                f"init_model is another network ({error}): give the same hidden, normalisation and "
+                "attention"
+            ) from None
+        own = dict(objective.named_parameters())
+        if own.keys() == before.objective_state_.keys():
+            with torch.no_grad():
+                for name, parameter in own.items():
+                    parameter.fill_(before.objective_state_[name])
 
     def _scorer(self, n_features: int) -> Scorer:
         return Scorer(

@@ -168,6 +168,7 @@ def train(
     together: bool = False,
     checkpoint: Checkpoint,
     saved: Saved | None = None,
+    continued: bool = False,
     watch: Watch | None = None,
 ) -> Position:
     """Train a learner, from the start or from a saved state.
@@ -191,6 +192,8 @@ def train(
     saved
         what `checkpoint.load()` gave; its arrays are let go before training goes on, so that
         a huge state is not held twice
+    continued
+        whether the learner has learned before, so that the first epoch has a metric to beat
     watch
         called by one process after every epoch, and in a long one every second, with
         `Progress.step`
@@ -211,6 +214,8 @@ def train(
         saved[1].clear()
     with own_randomness(learner.device), Interruption() as interruption:
         loop = _Loop(learner, batches, course, at, evaluate, together, checkpoint, watch)
+        if continued and saved is None and evaluate is not None:
+            loop.note(0, None)
         loop.run(interruption)
     if at.best:
         learner.load_weights(at.best)
@@ -275,15 +280,19 @@ class _Loop:
         at, learner = self.at, self.learner
         if not learner.finite():
             raise self._astray("weights are not finite any more")
-        metric = None
+        self.note(at.epoch + 1, at.loss)
+        at.epoch, at.step, at.loss = at.epoch + 1, 0, 0.0
+        self._tell(at.history.progress(self.course.max_epochs))
+
+    def note(self, epoch: int, loss: float | None) -> None:
+        """Measure how the learner does, and keep its weights if it never did better."""
+        learner, metric = self.learner, None
         if self.evaluate is not None:
             with learner.evaluating():
                 metric = self.evaluate() if learner.first or self.together else None
             metric = learner.agree(metric)
-        if at.history.add(at.epoch + 1, at.loss, metric):
-            at.best = learner.weights()
-        at.epoch, at.step, at.loss = at.epoch + 1, 0, 0.0
-        self._tell(at.history.progress(self.course.max_epochs))
+        if self.at.history.add(epoch, loss, metric):
+            self.at.best = learner.weights()
 
     def _on_the_way(self) -> Progress:
         """Where the training stands within an epoch."""

@@ -79,7 +79,8 @@ class History:
     metric_name
         the validation metric, for instance "ndcg@10"
     steps, loss, metric
-        [entries] step number (from 1), mean training loss, validation metric (None: not there)
+        [entries] step number (from 1; a model that is continued has an entry of its own before,
+        with its trees or 0), mean training loss, validation metric (None: not there)
     best_step, best_metric
         the first step with the best validation metric, or None without validation data
     """
