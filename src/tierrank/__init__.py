@@ -28,6 +28,7 @@ Parts, and models on the disk:
     data               files read and written: `data.read`, `data.read_rankings` and others
     save               save a fitted model to a folder
     load               load it again
+    export             write a ranker for other programs: ONNX, XGBoost, LightGBM, RankLib, Solr
     native_info        how the compiled core was built, and which instructions it uses
 """
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from tierrank.native import native_info
     from tierrank.plackett_luce import Curvature, log_prob, log_prob_above, sample
     from tierrank.ranking.boosted import BoostedRanker
+    from tierrank.ranking.export import export
     from tierrank.ranking.linear import LinearRanker
     from tierrank.ranking.neural import NeuralRanker
     from tierrank.storage import load, save
@@ -62,6 +64,7 @@ __all__ = [
     "RankAggregator",
     "Tiers",
     "data",
+    "export",
     "load",
     "log_prob",
     "log_prob_above",
@@ -84,6 +87,7 @@ _HOMES = {
     "PairedTies": "tierrank.aggregation.paired",
     "RankAggregator": "tierrank.aggregation.aggregator",
     "Tiers": "tierrank.tiers",
+    "export": "tierrank.ranking.export",
     "load": "tierrank.storage",
     "log_prob": "tierrank.plackett_luce",
     "log_prob_above": "tierrank.plackett_luce",

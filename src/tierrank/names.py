@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Literal, get_args
 
 from tierrank.errors import Argument, ArgumentError
@@ -54,6 +55,16 @@ PRIORS = ("gaussian", "pseudo-item")
 SOLVERS = ("auto", "newton", "lbfgs", "adagrad")
 SAMPLERS = ("uniform", "frequency", "in-batch")
 RANKING_FORMATS = ("auto", "preflib", "jsonl", "csv", "tsv", "parquet")
+EXPORTS = {
+    "onnx": ".onnx",
+    "xgboost-json": ".json",
+    "xgboost-ubj": ".ubj",
+    "xgboost-dump": ".json",
+    "lightgbm": ".txt",
+    "ranklib": ".xml",
+    "solr": ".json",
+}
+"""The formats that rankers are exported to, and how their files usually end."""
 
 GameModel = Literal["davidson", "rao-kupper", "bradley-terry"]
 GAME_MODELS: tuple[GameModel, ...] = get_args(GameModel)
@@ -161,6 +172,32 @@ def check_one_of(name: str, given: Any, known: Sequence[str]) -> None:
     """Refuse a value of an argument that is none of those that there are."""
     if given not in known:
         raise ArgumentError(Argument(name), f" is one of {', '.join(known)}, not {given!r}")
+
+
+def export_format(to: Any, path: Any) -> str:
+    """The format that is meant, or that the ending of a path says."""
+    if to is not None:
+        if to not in EXPORTS:
+            guess = did_you_mean(str(to), EXPORTS)
+            raise ArgumentError(
+                Argument("to"), f" is one of {', '.join(EXPORTS)}, not {to!r}.{guess}"
+            )
+        return str(to)
+    ending = PurePath(path).suffix.lower()
+    found = [name for name, usual in EXPORTS.items() if usual == ending]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ArgumentError(
+            f"{path}: several formats end in {ending}; say which, by ",
+            *(part for name in found for part in (Argument("to", name), ", ")), "…",
+        )  # fmt: skip
+    names = ", ".join(f"something{usual} ({name})" for name, usual in EXPORTS.items()
+                      if list(EXPORTS.values()).count(usual) == 1)  # fmt: skip
+    raise ArgumentError(
+        f"{path}: its ending says no format. Call the file {names}, or say ", Argument("to"),
+        f": one of {', '.join(EXPORTS)}",
+    )  # fmt: skip
 
 
 def _cutoff(cutoff: str, name: str, example: str) -> int:

@@ -11,6 +11,7 @@ import typer
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.options import argument, explained, option, stderr, stdout
+from tierrank.names import EXPORTS, export_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,14 +90,28 @@ def ranks_of(rows: RankingData, scores: FloatArray) -> IntArray:
 @explained
 def export(
     model: options.ModelFolder,
-    out: Annotated[Path, argument("The file to write.", metavar="OUT.onnx")],
-) -> None:
-    """Write the scorer of a model as ONNX, for onnxruntime and what else reads it."""
-    if out.suffix.lower() != ".onnx":
-        raise typer.BadParameter(f"the file is called something.onnx, and {out} is not")
+    out: Annotated[Path, argument("The file to write.", metavar="OUT")],
+    to: Annotated[str | None, option(
+        f"Format: {', '.join(EXPORTS)}.", metavar="FORMAT",
+        default="as the ending of OUT says")] = None,
+    feature_names: Annotated[Path | None, option(
+        "File of what the engine calls the features, a name a line.", metavar="FILE",
+        default="names of the columns, or f0, f1, …")] = None,
+    missing_as_zero: Annotated[bool, option(
+        "For ranklib: features are never missing, or are 0 then.", "--missing-as-zero")] = False,
+) -> None:  # fmt: skip
+    """Write the scorer of a model for other programs: ONNX, or what search engines read."""
+    try:
+        to = to if out.is_dir() else export_format(to, out)
+    except ValueError as error:
+        raise typer.BadParameter(options.spelled(error)) from None
+    names = None if feature_names is None else feature_names.read_text("utf-8").splitlines()
 
     from tierrank.cli.inputs import load_ranker
-    from tierrank.ranking.export import to_onnx
+    from tierrank.ranking.export import export as write
 
-    to_onnx(load_ranker(model), out)
+    write(load_ranker(model), out, to, feature_names=names, missing_as_zero=missing_as_zero)
     stdout().print(f"The scorer is in {out}", markup=False, soft_wrap=True)
+    if to == "solr":
+        beside = out.with_suffix(".features.json")
+        stdout().print(f"Its features are in {beside}", markup=False, soft_wrap=True)

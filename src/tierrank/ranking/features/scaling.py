@@ -227,14 +227,19 @@ class Standardize(FeatureTransformer):
                 _check_no_overflow(data[some], columns)
             return like(matrix, data)
         out = empty_like(matrix)
+        columns = np.arange(matrix.shape[1])
+        for rows in row_blocks(*matrix.shape):
+            with np.errstate(over="ignore"):
+                out[rows] = self.scaled(matrix[rows], columns)
+            _check_no_overflow(out[rows], columns)
+        return out
+
+    def scaled(self, values: AnyArray, columns: AnyArray) -> AnyArray:
+        """Values of these columns, which broadcast with them, standardised in float64."""
         # Halves, where the difference of two numbers might be larger than any number.
         half = np.where(np.abs(self.mean_) > 1e290, 0.5, 1.0)
         mean, scale = self.mean_ * half, self.scale_ * half
-        for rows in row_blocks(*matrix.shape):
-            with np.errstate(over="ignore"):
-                out[rows] = (matrix[rows] * half - mean) / scale
-            _check_no_overflow(out[rows], np.arange(matrix.shape[1]))
-        return out
+        return np.asarray((values * half[columns] - mean[columns]) / scale[columns])
 
     def _check_parameters(self) -> None:
         if not (isinstance(self.mean, bool | np.bool_) or self.mean == "auto"):
