@@ -85,8 +85,7 @@ def export(
     >>> y = np.digitize(X[:, 0] + X[:, 1] ** 2, [0, 1])
     >>> ranker = tr.BoostedRanker(trees=20, threads=1).fit(X, y, group=[20] * 15)
     >>> path = tr.export(ranker, tempfile.mkdtemp() + "/ranker.ubj")
-    >>> names = ["f0", "f1", "f2"]
-    >>> scores = xgboost.Booster(model_file=path).predict(xgboost.DMatrix(X, feature_names=names))
+    >>> scores = xgboost.Booster(model_file=path).predict(xgboost.DMatrix(X))
     >>> bool(np.allclose(scores, ranker.predict(X), rtol=0, atol=1e-5))
     True
     """
@@ -179,7 +178,6 @@ def _trees(
 ) -> tuple[bytes, AnyArray]:
     """The file of a forest, compared, and what stands for a missing value of each feature."""
     from tierrank.ranking import export_solr, export_trees
-    from tierrank.ranking.forest import NEARLY_ZERO
 
     own = to.partition("-")[0]
     if own in ("xgboost", "lightgbm") and find_spec(own) is None:
@@ -206,14 +204,10 @@ def _trees(
         score = read(data, names)
     except RecursionError as error:
         raise ExportError(f"a tree is too deep for {to}: train with a smaller depth") from error
-    below = forest.threshold
-    if to == "solr":
-        below = export_solr.before_slack(export_trees.rounded(below)) + export_trees.SLACK
-    rows = rows_at_cuts(forest, below, dtype)
+    rows = rows_at_cuts(forest, dtype)
+    rows[np.abs(rows) < 1e-30] = 0.0  # which they are to LightGBM and Solr
     if missing_as_zero:
         rows = np.nan_to_num(rows)
-    if to == "lightgbm":
-        rows[np.abs(rows) <= NEARLY_ZERO] = 0.0
     expected = own_scores(model, rows)
     _compare(forest.predict(rows), expected, 0.0, to)
     most = np.maximum.reduceat(np.abs(forest.value), forest.tree_offsets[:-1]) if len(forest) else 0
@@ -221,7 +215,7 @@ def _trees(
     return data, np.full(forest.n_features, np.nan)
 
 
-def rows_at_cuts(forest: Forest, below: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+def rows_at_cuts(forest: Forest, dtype: np.dtype[Any]) -> AnyArray:
     """[rows, features] on the last number that a split sends left, the next, and around them.
 
     Some are missing, some 0, and two rows are equal.
@@ -234,7 +228,7 @@ def rows_at_cuts(forest: Forest, below: AnyArray, dtype: np.dtype[Any]) -> AnyAr
     usual = ~forest.is_leaf & (np.abs(forest.threshold) < 1e30)  # some stand for infinity
     for feature in np.unique(forest.feature[usual]):
         own = usual & (forest.feature == feature)
-        cuts = np.concatenate([below[own], above[own]]).astype(dtype)
+        cuts = np.concatenate([forest.threshold[own], above[own]]).astype(dtype)
         drawn = rng.choice(cuts, TREE_ROWS)
         near = drawn + (rng.normal(size=TREE_ROWS) * cuts.std(dtype=np.float64)).astype(dtype)
         rows[:, feature] = np.where(rng.random(TREE_ROWS) < 0.7, drawn, near)

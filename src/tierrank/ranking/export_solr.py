@@ -55,22 +55,37 @@ def _text(content: Any) -> str:
 # -- trees ----------------------------------------------------------------------------------------
 
 
-def before_slack(cut: AnyArray) -> AnyArray:
-    """[nodes] the float32 that Solr, adding its slack, makes the cut, or the last one before it.
+def units(forest: Forest) -> AnyArray:
+    """[features] float32 powers of two in which Solr is to see a feature: 1 where that will do.
 
-    Near 0 a float32 has more digits than the sum of two others: there the cut may be up to 1.2e-13
-    too low. It never passes over 0, nor over a number that is a multiple of 2⁻⁴³.
+    Adding the slack loses digits of thresholds near 0. In a unit in which all of a feature's are
+    64 or larger, the slack is less than half of their last digit, and no number goes another way.
+    (Thresholds below 1e-30, as 1e-35 is LightGBM's for what is not 0, are taken for 0.)
     """
+    found = np.ones(forest.n_features, np.float32)
+    cut = np.where(np.abs(forest.threshold) < 1e-30, 0.0, rounded(forest.threshold))
+    lost = ~forest.is_leaf & (before_slack(cut) + SLACK != cut)
+    for feature in np.unique(forest.feature[lost]):
+        own = np.abs(cut[~forest.is_leaf & (forest.feature == feature) & (cut != 0)])
+        found[feature] = np.ldexp(np.float32(1), int(np.frexp(own.min())[1]) - 7)
+    return found
+
+
+def before_slack(cut: AnyArray) -> AnyArray:
+    """[nodes] the float32 that Solr, adding its slack, makes the cut, or the last one before it."""
     nearest = cut.astype(np.float32) - SLACK
     ulp = np.spacing(np.minimum(np.abs(nearest), LARGEST / 2))
-    tried = rounded(np.stack([nearest + step * ulp for step in range(-2, 3)]))
+    with np.errstate(over="ignore"):
+        tried = rounded(np.stack([nearest + step * ulp for step in range(-2, 3)]))
     made = np.where(tried + SLACK <= cut, tried + SLACK, -np.inf)
     return np.asarray(np.take_along_axis(tried, made.argmax(axis=0)[None], axis=0)[0])
 
 
 def trees(forest: Forest, names: Sequence[str], name: str) -> bytes:
     """A MultipleAdditiveTreesModel; Solr knows missing values from 9.2."""
-    threshold, value = before_slack(rounded(forest.threshold)), rounded(forest.value)
+    unit, value = units(forest), rounded(forest.value)
+    with np.errstate(over="ignore"):
+        threshold = before_slack(rounded(rounded(forest.threshold) / unit[forest.feature]))
 
     def split(node: int, left: Any, right: Any) -> dict[str, Any]:
         return {
@@ -86,7 +101,19 @@ def trees(forest: Forest, names: Sequence[str], name: str) -> bytes:
         "isNullSameAsZero": False,
         "trees": [{"weight": "1.0", "root": root} for root in roots],
     }
-    return _model("MultipleAdditiveTreesModel", name, [{"name": each} for each in names], params)
+    norms = _normalizers(np.zeros_like(unit), unit)
+    features = [{"name": each, **norm} for each, norm in zip(names, norms, strict=True)]
+    return _model("MultipleAdditiveTreesModel", name, features, params)
+
+
+def _normalizers(avg: AnyArray, std: AnyArray) -> list[dict[str, Any]]:
+    """What a feature's entry has beside its name, so that Solr takes (x − avg) / std of it."""
+    return [
+        {"norm": {"class": NORMALIZER, "params": {"avg": str(a), "std": str(s)}}}
+        if a != 0 or s != 1
+        else {}
+        for a, s in zip(avg, std, strict=True)
+    ]
 
 
 def _model(kind: str, name: str, features: list[dict[str, Any]], params: Any) -> bytes:
@@ -119,13 +146,7 @@ def scaling(model: Any) -> tuple[list[dict[str, Any]], AnyArray, AnyArray, AnyAr
             f"solr computes in float32, in which the mean or deviation of feature {wrong} is "
             "infinite or 0: train on the feature in another unit."
         )
-    norms = [
-        {"norm": {"class": NORMALIZER, "params": {"avg": str(a), "std": str(s)}}}
-        if a != 0 or s != 1
-        else {}
-        for a, s in zip(avg, std, strict=True)
-    ]
-    return norms, mean, deviation, default
+    return _normalizers(avg, std), mean, deviation, default
 
 
 def linear(model: Any, names: Sequence[str], name: str) -> bytes:
@@ -195,6 +216,9 @@ def from_solr(data: bytes, names: Sequence[str]) -> Scorer:
     model = json.loads(data)
     params, kind = model["params"], model["class"].removeprefix(MODELS)
     place = {feature["name"]: number for number, feature in enumerate(model["features"])}
+    norms = [feature.get("norm", {}).get("params", {}) for feature in model["features"]]
+    avg = np.array([norm.get("avg", 0) for norm in norms], np.float32)
+    std = np.array([norm.get("std", 1) for norm in norms], np.float32)
     if kind == "MultipleAdditiveTreesModel":
 
         def look(node: dict[str, Any]) -> Any:
@@ -205,10 +229,9 @@ def from_solr(data: bytes, names: Sequence[str]) -> Scorer:
             return (place[node["feature"]], float(cut), missing_left, node["left"], node["right"])
 
         roots = [tree["root"] for tree in params["trees"]]
-        return from_nested(len(names), roots, look).predict
-    norms = [feature.get("norm", {}).get("params", {}) for feature in model["features"]]
-    avg = np.array([norm.get("avg", 0) for norm in norms], np.float32)
-    std = np.array([norm.get("std", 1) for norm in norms], np.float32)
+        forest = from_nested(len(names), roots, look)
+        with np.errstate(over="ignore"):
+            return lambda X: forest.predict((X - avg) / std)
     layers = params.get("layers")
     if layers is None:
         weights = [params["weights"][feature] for feature in place]

@@ -242,13 +242,14 @@ def to_xgboost(forest: Forest, names: Sequence[str], form: str) -> bytes:
     import xgboost
 
     # What there is beside the trees is the installed version's own: it reads older ones.
-    width, booster = forest.n_features, xgboost.Booster
+    width = forest.n_features
     rows = xgboost.DMatrix(np.zeros((1, width)), label=[0], qid=[0])
     model = json.loads(
         xgboost.train({"objective": "rank:pairwise", "base_score": 0.0}, rows, 0).save_raw("json")
     )
-    model["learner"]["feature_names"] = list(names)
-    model["learner"]["feature_types"] = ["float"] * width
+    if list(names) != [f"f{n}" for n in range(width)]:  # what XGBoost calls those without names
+        model["learner"]["feature_names"] = list(names)
+        model["learner"]["feature_types"] = ["float"] * width
     # x <= c in float32 is x < the next after c
     above = rounded(next_above(forest.threshold, np.float32))
     condition = np.where(forest.is_leaf, rounded(forest.value), above)
@@ -259,7 +260,6 @@ def to_xgboost(forest: Forest, names: Sequence[str], form: str) -> bytes:
         inner = np.flatnonzero(left > 0)
         parent = np.full(len(left), 2**31 - 1)
         parent[left[inner]] = parent[left[inner] + 1] = inner
-        zeros = np.zeros(len(left))
         trees.append(
             {
                 "id": number,
@@ -276,7 +276,7 @@ def to_xgboost(forest: Forest, names: Sequence[str], form: str) -> bytes:
                 "default_left": forest.default_left[here].astype(int).tolist(),
                 "base_weights": rounded(forest.value[here]).tolist(),
                 "loss_changes": rounded(forest.gain[here]).tolist(),
-                "sum_hessian": zeros.tolist(),
+                "sum_hessian": [0.0] * len(left),
                 "categories": [], "categories_nodes": [], "categories_segments": [],
                 "categories_sizes": [],
             }
@@ -286,7 +286,7 @@ def to_xgboost(forest: Forest, names: Sequence[str], form: str) -> bytes:
     content["iteration_indptr"] = list(range(len(trees) + 1))
     content["tree_info"] = [0] * len(trees)
     content["trees"] = trees
-    whole = booster(model_file=bytearray(json.dumps(model).encode()))
+    whole = xgboost.Booster(model_file=bytearray(json.dumps(model).encode()))
     if form == "dump":
         return ("[\n" + ",\n".join(whole.get_dump(dump_format="json")) + "\n]\n").encode()
     return bytes(whole.save_raw(form))
@@ -297,7 +297,7 @@ def from_xgboost(data: bytes, names: Sequence[str]) -> Scorer:
     import xgboost
 
     booster = xgboost.Booster({"nthread": 1}, model_file=bytearray(data))
-    return lambda X: np.asarray(booster.predict(xgboost.DMatrix(X, feature_names=list(names))))
+    return lambda X: np.asarray(booster.inplace_predict(X, validate_features=False))
 
 
 def from_dump(data: bytes, names: Sequence[str]) -> Scorer:
