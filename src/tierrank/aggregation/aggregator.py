@@ -354,14 +354,15 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
     def _start(self, lists: CountedLists) -> FloatArray:
         """[items] scores to begin with: an estimate by a sample, where it saves passes over all."""
         start = np.zeros(lists.n_items)
-        some = lists.sample() if isinstance(lists, PartedLists) and self.solver_ == "newton" else []
-        if not some:
+        if not isinstance(lists, PartedLists) or self.solver_ != "newton":
             return start
-        terms = [term for each in some for term in self._terms(each)]
         faint = prior_from(self.prior) or GaussianPrior(FAINT)
-        return solvers.minimise_smooth(
-            Sum([*terms, faint]), "newton", start, max_iter=GUESSED, longest=solvers.LONGEST
-        ).point
+        for some in lists.samples():
+            terms = [term for each in some for term in self._terms(each)]
+            start = solvers.minimise_smooth(
+                Sum([*terms, faint]), "newton", start, max_iter=GUESSED, longest=solvers.LONGEST
+            ).point
+        return start
 
     def _determined(self, found: Connectivity) -> bool:
         """Whether lists that hang together so have one finite estimate by the objective."""

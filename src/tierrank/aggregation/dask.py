@@ -8,9 +8,8 @@ computed again by another, from the files if it must be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -39,7 +38,7 @@ from tierrank.losses import find
 from tierrank.training.optim import Hessian
 
 ADDED = 4  # numbers, or arrays, that are added in one task
-SAMPLE = 2_000_000  # entries of lists whose estimate is where the fit to all begins
+SAMPLES = 2_000_000, 10_000_000  # entries whose estimates are where fits to more begin
 KEPT = 20_000_000  # entries of a process that are kept unpacked, with the matrices of their ties
 
 
@@ -85,13 +84,13 @@ class PartedLists(CountedLists):
         """Whether the lists can be asked."""
         return bool(len(self.parts))
 
-    def sample(self) -> list[CountedLists]:
-        """The first lists of many, from which a guess is soon found; none where they are few."""
-        if self.written < 4 * SAMPLE:
-            return []
+    def samples(self) -> Iterator[list[CountedLists]]:
+        """The first lists of many, then more of them: from which better guesses are soon found."""
         each = self.written / len(self.parts)
-        some = list(self.parts[: max(1, round(SAMPLE / each))])
-        return [_lists(part) for part in gathered(self.client, some)]
+        for entries in SAMPLES:
+            if self.written >= 4 * entries:
+                some = list(self.parts[: max(2, round(entries / each))])
+                yield [_lists(part) for part in gathered(self.client, some)]
 
     def connectivity(self) -> Connectivity:
         """Which items were compared with which."""
@@ -221,19 +220,28 @@ class Part:
     def _terms(self) -> Sequence[ListTerm]:
         return self._made() if self._kept is None else self._kept
 
-    def value_and_gradient(self, scores: FloatArray) -> FloatArray:
-        """[1 + items] both of them."""
-        value, gradient = Sum(self._terms).value_and_gradient(scores)
-        return np.append(value, gradient)
+    def derivatives(self, scores: FloatArray) -> FloatArray:
+        """[1 + 2 · items] the value, the gradient, and the Hessian's diagonal, NaN if unknown.
+
+        The last is always asked for next, and found with the others in one pass.
+        """
+        terms = self._terms
+        value, gradient = Sum(terms).value_and_gradient(scores)
+        diagonal = self._hessian(terms, scores).diagonal()
+        if diagonal is None:
+            diagonal = np.full_like(gradient, np.nan)
+        return np.concatenate([[value], gradient, diagonal])
 
     def hessian(self, scores: FloatArray) -> Hessian:
         """The second derivatives, which many products are asked of."""
+        return self._hessian(self._terms, scores)
+
+    def _hessian(self, terms: Sequence[ListTerm], scores: FloatArray) -> Hessian:
+        if self._kept is None:
+            return Sum(terms).hessian(scores)
         if self._last is None or not np.array_equal(self._last[0], scores):
             self._last = None  # or two of them would be there
-            found = Sum(self._terms).hessian(scores)
-            if self._kept is None:
-                return found
-            self._last = scores, found
+            self._last = scores, Sum(terms).hessian(scores)
         return self._last[1]
 
     def outer_products(self, scores: FloatArray) -> FloatArray:
@@ -247,17 +255,22 @@ class PartedTerm:
     def __init__(self, lists: PartedLists, name: str, params: dict[str, Any] | None) -> None:
         self.twice = find(name).suits_newton
         self._client = lists.client
+        self._diagonal: tuple[FloatArray, FloatArray | None] = np.zeros(0), None
         keep = lists.written <= KEPT * max(len(workers_of(lists.client)), 1)
         self._parts = lists.client.map(
             Part, lists.parts, name=name, params=params, keep=keep, pure=False
         )
 
     def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
-        found = self._summed(_value_and_gradient, scores=self._sent(scores))
-        return float(found[0]), found[1:]
+        found = self._summed(_derivatives, scores=self._sent(scores))
+        value, gradient, diagonal = np.split(found, [1, 1 + len(scores)])
+        self._diagonal = scores.copy(), None if np.isnan(diagonal).all() else diagonal
+        return float(value[0]), gradient
 
     def hessian(self, scores: FloatArray) -> Hessian:
-        return PartedHessian(self, scores)
+        if not np.array_equal(self._diagonal[0], scores):
+            self.value_and_gradient(scores)
+        return PartedHessian(self, scores, self._diagonal[1])
 
     def outer_products(self, scores: FloatArray) -> FloatArray:
         return self._summed(_outer_products, scores=self._sent(scores))  # type: ignore[no-any-return]
@@ -285,18 +298,14 @@ def _groups(several: Sequence[Any]) -> list[Sequence[Any]]:
 class PartedHessian:
     """Second derivatives of a `PartedTerm`."""
 
-    def __init__(self, term: PartedTerm, scores: FloatArray) -> None:
-        self._term, self._scores = term, term._sent(scores)
+    def __init__(self, term: PartedTerm, scores: FloatArray, diagonal: FloatArray | None) -> None:
+        self._term, self._scores, self._diagonal = term, term._sent(scores), diagonal
 
     def product(self, vector: FloatArray) -> FloatArray:
         return np.asarray(self._of("product", self._term._sent(vector)))
 
     def diagonal(self) -> FloatArray | None:
         return self._diagonal
-
-    @cached_property
-    def _diagonal(self) -> FloatArray | None:
-        return self._of("diagonal")  # type: ignore[no-any-return]
 
     def matrix(self) -> FloatArray:
         return np.array(self._of("matrix"))
@@ -306,8 +315,8 @@ class PartedHessian:
                                   vector=vector)  # fmt: skip
 
 
-def _value_and_gradient(part: Part, scores: FloatArray) -> FloatArray:
-    return part.value_and_gradient(scores)
+def _derivatives(part: Part, scores: FloatArray) -> FloatArray:
+    return part.derivatives(scores)
 
 
 def _outer_products(part: Part, scores: FloatArray) -> FloatArray:
@@ -319,5 +328,5 @@ def _second_derivatives(part: Part, scores: FloatArray, what: str, vector: tuple
 
 
 def _added(several: list[Any]) -> Any:
-    """Their sum in this order; None if one of them is."""
-    return None if any(one is None for one in several) else sum(several[1:], several[0])
+    """Their sum in this order."""
+    return sum(several[1:], several[0])

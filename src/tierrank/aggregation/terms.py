@@ -350,28 +350,36 @@ class Tied:
             self.items, tiers.tier_offsets.numpy(), self.list_offsets, counts, tiers.n_items or 0
         )
         self._entry_count = np.repeat(counts, tiers.lengths.numpy())
+        self._last: tuple[FloatArray, TiedLists] | None = None
 
     @cached_property
     def _exact(self) -> Exact:
         """For scores too far apart."""
         return Exact(self.tiers, self.counts)
 
+    def _at(self, scores: FloatArray) -> TiedLists:
+        """The lists at these scores: a gradient is followed by second derivatives there."""
+        if self._last is None or not np.array_equal(self._last[0], scores):
+            self._last = None  # or two of them would be there
+            self._last = scores.copy(), TiedLists(self, scores)
+        return self._last[1]
+
     def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
         if np.ptp(scores) > TIED_WIDEST:
             return self._exact.value_and_gradient(scores)
-        lists = TiedLists(self, scores, with_matrices=False)
+        lists = self._at(scores)
         gradient = np.bincount(self.items, lists.entry_gradients() * self._entry_count, len(scores))
         return -lists.log_prob, -gradient.astype(np.float64)
 
     def hessian(self, scores: FloatArray) -> Hessian:
         if np.ptp(scores) > TIED_WIDEST:
             return self._exact.hessian(scores)
-        return TiedLists(self, scores, with_matrices=True)
+        return self._at(scores)
 
     def outer_products(self, scores: FloatArray) -> FloatArray:
         if np.ptp(scores) > TIED_WIDEST:
             return self._exact.outer_products(scores)
-        lists = TiedLists(self, scores, with_matrices=False)
+        lists = self._at(scores)
         borders = self.tiers.tier_offsets.numpy()[self.list_offsets]
         return summed_squares(
             lists.entry_gradients(), self.items, borders, self.counts, len(scores)
@@ -379,15 +387,15 @@ class Tied:
 
 
 class TiedLists:
-    """The lists at some scores: every tier's value, slopes and, if wanted, matrix."""
+    """The lists at some scores: every tier's value, slopes and matrix."""
 
-    def __init__(self, term: Tied, scores: FloatArray, *, with_matrices: bool) -> None:
+    def __init__(self, term: Tied, scores: FloatArray) -> None:
         self._lists = term.lists
         log_worth = scores - scores.max()
         self.worth = np.exp(log_worth)
         self._below, value = np.empty((2, len(term.tiers.tier_sizes)))
         self._slopes = np.empty(len(term.items))
-        self._matrices = np.empty(self._lists.matrix_size if with_matrices else 0)
+        self._matrices = np.empty(self._lists.matrix_size)
         self._lists.terms(
             self.worth, log_worth, torch.get_num_threads(),
             self._below, value, self._slopes, self._matrices,

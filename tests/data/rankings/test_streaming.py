@@ -140,7 +140,7 @@ def test_what_is_not_kept_is_made_anew(tmp_path, many, monkeypatch):
 def test_a_fit_that_begins_with_a_sample_ends_in_the_same_place(tmp_path, many, monkeypatch):
     parted = read_rankings(in_files(votes(300), tmp_path / "votes"))
     one = tr.RankAggregator().fit(parted)
-    monkeypatch.setattr("tierrank.aggregation.dask.SAMPLE", 100)
+    monkeypatch.setattr("tierrank.aggregation.dask.SAMPLES", (100, 300))
     two = tr.RankAggregator().fit(parted)
     assert two.objective_values_[0] != one.objective_values_[0]
     np.testing.assert_allclose(two.log_worths_, one.log_worths_, rtol=0, atol=1e-9)
