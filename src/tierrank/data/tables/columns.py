@@ -1,8 +1,8 @@
 """Columns of tables: cells that are numbers, cells that are keys, and what is wrong with others.
 
 Wherever a table is, it gives its `Columns` by position; `opening` makes more of them. Those of
-frames, of pandas, polars or pyarrow, and of Parquet files, which pyarrow reads, are here; none of
-these libraries is imported unless it is needed.
+frames, of pandas, polars, pyarrow or datasets, and of Parquet files, which pyarrow reads, are here;
+none of these libraries is imported unless it is needed.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ _CELL = 8  # bytes
 
 
 def is_frame(data: Any) -> bool:
-    """Whether it is a frame of any of the three libraries."""
+    """Whether it is a frame of any of the four libraries."""
     return _library(data) is not None
 
 
@@ -256,25 +256,45 @@ def is_numbered(frame: Any) -> bool:
 
 
 def frame_columns(frame: Any) -> Columns:
-    """Give the columns of a frame of any of the three libraries."""
+    """Give the columns of a frame of any of the four libraries."""
     kind = _library(frame)
     if kind == "pandas":
         return PandasColumns(frame)
     if kind == "polars":
         return PolarsColumns(frame)
+    table = arrow_table(frame)
+    return ArrowColumns(table, list(table.column_names))
+
+
+def arrow_table(frame: Any) -> Any:
+    """A frame of any of the four libraries as a `pyarrow.Table`."""
+    kind = _library(frame)
+    if kind == "pandas":
+        import pyarrow as pa
+
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    if kind == "polars":
+        return frame.to_arrow()
     if kind == "pyarrow":
-        return ArrowColumns(frame, list(frame.column_names))
+        return frame
+    if kind == "datasets":
+        return frame.with_format("arrow")[:]  # also of rows that were selected or shuffled
     advice = " Call .collect() on it first." if hasattr(frame, "collect") else ""
     raise ValueError(
         f"a {type(frame).__module__}.{type(frame).__qualname__} is not a frame: give one of "
-        f"pandas or polars, or a pyarrow table.{advice}"
+        f"pandas or polars, a pyarrow table or a datasets.Dataset.{advice}"
     )
 
 
 def _library(data: Any) -> str | None:
     """Whose frame it is, if it is one."""
     libraries = {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
-    marks = {"pandas": ("iloc", "columns"), "polars": ("to_series",), "pyarrow": ("column_names",)}
+    marks = {
+        "pandas": ("iloc", "columns"),
+        "polars": ("to_series",),
+        "pyarrow": ("column_names",),
+        "datasets": ("column_names", "num_rows", "with_format"),  # one that streams has no number
+    }
     return next(
         (
             library

@@ -1,0 +1,204 @@
+"""Language models trained on responses in tiers, beside TRL on pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tierrank as tr
+from tierrank.integrations.transformers import TieredCollator, response_logps, tiers_of
+from tierrank.preference import dpo_loss
+
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+from tierrank.integrations.transformers import TieredDPOTrainer  # noqa: E402
+
+WORDS = "a b c d e f g h 0 1 2 3 4 5 6 7".split()
+BETA = 0.3
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = ["<pad>", "<end>", "<unknown>", *WORDS]
+    vocabulary = {word: i for i, word in enumerate(words)}
+    plain = Tokenizer(models.WordLevel(vocabulary, unk_token="<unknown>"))
+    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=plain, pad_token="<pad>", eos_token="<end>", unk_token="<unknown>"
+    )
+
+
+def tiny_model(seed=0):
+    torch.manual_seed(seed)
+    config = transformers.GPT2Config(
+        vocab_size=24, n_positions=32, n_embd=32, n_layer=1, n_head=2, bos_token_id=1,
+        eos_token_id=1, pad_token_id=0,
+    )  # fmt: skip
+    return transformers.GPT2LMHeadModel(config)
+
+
+def graded_rows(number, seed=0, responses=(2, 6)):
+    """A response is the better, the more of its three words are the prompt's last one."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    while len(rows) < number:
+        prompt = rng.choice(WORDS, size=3).tolist()
+        others = [word for word in WORDS if word != prompt[-1]]
+        grades = rng.choice([0, 1, 3], size=rng.integers(*responses, endpoint=True))
+        if len(set(grades)) < 2:
+            continue
+        texts = []
+        for grade in grades:
+            words = [prompt[-1]] * grade + rng.choice(others, size=3 - grade).tolist()
+            texts.append(" " + " ".join(rng.permutation(words)))
+        row = {"prompt": " ".join(prompt), "responses": texts, "ratings": grades.tolist()}
+        rows.append(row)
+    return rows
+
+
+def settings(folder, **options):
+    options = {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, **options}
+    return transformers.TrainingArguments(
+        str(folder), report_to="none", use_cpu=True, disable_tqdm=True, lr_scheduler_type="constant",
+        **{"learning_rate": 3e-3, "max_steps": 6, "save_strategy": "no", **options},
+    )  # fmt: skip
+
+
+def trainer_of(tokenizer, folder, rows, model=None, evaluate=None, args=None, **options):
+    return TieredDPOTrainer(
+        model or tiny_model(), args=args or settings(folder), train_dataset=rows,
+        eval_dataset=evaluate, processing_class=tokenizer, **{"beta": BETA, **options},
+    )  # fmt: skip
+
+
+def test_a_batch_is_padded_and_its_tiers_are_those_of_the_ratings(tokenizer):
+    rows = [
+        {"prompt": "a b", "responses": [" c", " d e f"], "ratings": [0.5, 2]},
+        {"prompt": "g", "responses": [" 0 1", " 2", " 3"], "ratings": [1, 1, 0]},
+    ]
+    batch = TieredCollator(tokenizer)(rows)
+    ids = {word: tokenizer.convert_tokens_to_ids(word) for word in WORDS}
+    end, none = 1, 0
+    assert batch["input_ids"].tolist() == [
+        [[ids["a"], ids["b"], ids["c"], end, none, none],
+         [ids["a"], ids["b"], ids["d"], ids["e"], ids["f"], end], [none] * 6],
+        [[ids["g"], ids["0"], ids["1"], end, none, none],
+         [ids["g"], ids["2"], end, none, none, none], [ids["g"], ids["3"], end, none, none, none]],
+    ]  # fmt: skip
+    assert batch["attention_mask"].sum(dim=2).tolist() == [[4, 6, 0], [4, 3, 3]]
+    assert batch["completion_mask"][0, 1].tolist() == [0, 0, 1, 1, 1, 1]
+    assert batch["completion_mask"].sum(dim=2).tolist() == [[2, 4, 0], [3, 2, 2]]
+    tiers, real = tiers_of(batch)
+    assert tiers == tr.Tiers.from_labels([0.5, 2, 1, 1, 0], lengths=[2, 3])
+    assert real.tolist() == [[True, True, False], [True, True, True]]
+    cut = TieredCollator(tokenizer, max_length=4)(rows)
+    assert cut["attention_mask"].sum(dim=2).tolist() == [[4, 4, 0], [4, 3, 3]]
+    with pytest.raises(ValueError, match=r"the prompt 'a b' has 2 tokens, which leaves none"):
+        TieredCollator(tokenizer, max_length=2)(rows)
+
+
+def test_conversations_go_through_the_chat_template(tokenizer):
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m['content'] + ' ' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '' }}{% endif %}"
+    )
+    row = {
+        "prompt": [{"role": "user", "content": "a b"}],
+        "responses": [[{"role": "assistant", "content": each}] for each in ("c", "d e")],
+        "ratings": [1, 0],
+    }
+    batch = TieredCollator(tokenizer)([row])
+    assert batch["completion_mask"].tolist() == [[[0, 0, 1, 0], [0, 0, 1, 1]]]
+
+
+def test_log_probabilities_are_sums_over_the_tokens_of_a_response(tokenizer):
+    rows = graded_rows(3)
+    batch = TieredCollator(tokenizer)(rows)
+    model = tiny_model().eval()
+    real = tiers_of(batch)[1]
+    found = response_logps(model, {name: batch[name][real] for name in list(batch)[:3]})
+    wanted = []
+    for row in rows:
+        start = len(tokenizer(row["prompt"])["input_ids"])
+        for response in row["responses"]:
+            ids = tokenizer(row["prompt"] + response + "<end>")["input_ids"]
+            logs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
+            wanted.append(sum(logs[t - 1, ids[t]].item() for t in range(start, len(ids))))
+    assert found.tolist() == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"reference_free": True, "by_length": True, "margin": 0.5}])
+def test_a_step_is_a_mean_over_prompts_however_batches_are_cut(tokenizer, tmp_path, options):
+    """Seven prompts of one to six responses: at once, and as 2 + 2 + 2 + 1."""
+    rows = graded_rows(7)
+
+    def after(**how):
+        args = settings(
+            tmp_path, max_steps=1, optim="sgd", max_grad_norm=0.0, learning_rate=1.0,
+            logging_steps=1, seed=3, **how,
+        )  # fmt: skip
+        trainer = trainer_of(tokenizer, tmp_path, rows, args=args, **options)
+        trainer.train()
+        logged = next(log for log in trainer.state.log_history if "loss" in log)
+        return logged, torch.cat([p.detach().reshape(-1) for p in trainer.model.parameters()])
+
+    at_once, whole = after(per_device_train_batch_size=7)
+    in_parts, parts = after(per_device_train_batch_size=2, gradient_accumulation_steps=4)
+    torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-6)
+    assert in_parts["loss"] == pytest.approx(at_once["loss"], abs=2e-4)  # rounded by the trainer
+    for name in ("rewards/accuracies", "rewards/tier_2", "logps/chosen"):
+        assert in_parts[name] == pytest.approx(at_once[name], rel=1e-5, abs=1e-6)
+
+
+def test_evaluation_weighs_prompts_alike_and_names_metrics_as_trl_does(tokenizer, tmp_path):
+    rows = graded_rows(7)
+    model, reference = tiny_model(), tiny_model(seed=1)
+    trainer = trainer_of(
+        tokenizer, tmp_path, rows, model, evaluate={"held_out": rows}, ref_model=reference
+    )
+    found = trainer.evaluate()
+    rewards, losses, accuracies, best = [], [], [], []
+    for row in rows:
+        batch = TieredCollator(tokenizer)([row])
+        tiers, real = tiers_of(batch)
+        tokens = {name: batch[name][real] for name in list(batch)[:3]}
+        with torch.no_grad():
+            logps = [response_logps(each.eval(), tokens) for each in (model, reference)]
+        losses.append(dpo_loss(*logps, tiers, beta=BETA).item())
+        reward, grade = (BETA * (logps[0] - logps[1])).numpy(), np.array(row["ratings"])
+        above = grade[:, None] > grade[None]
+        accuracies.append((reward[:, None] > reward[None])[above].mean())
+        best.append(reward[grade == grade.max()].mean())
+        rewards.append([reward[grade == each].mean() for each in sorted(set(grade))[::-1]])
+    prefix = "eval_held_out_"
+    assert found[f"{prefix}loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert found[f"{prefix}rewards/accuracies"] == pytest.approx(np.mean(accuracies), rel=1e-6)
+    assert found[f"{prefix}rewards/chosen"] == pytest.approx(np.mean(best), rel=1e-4, abs=1e-6)
+    assert found[f"{prefix}rewards/margins"] == pytest.approx(
+        np.mean([each[0] - each[-1] for each in rewards]), rel=1e-4, abs=1e-6
+    )
+    third = [each[2] for each in rewards if len(each) > 2]
+    assert found[f"{prefix}rewards/tier_3"] == pytest.approx(np.mean(third), rel=1e-4, abs=1e-6)
+
+
+def test_higher_grades_get_higher_rewards_on_prompts_that_were_held_out(tokenizer, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_list(graded_rows(160))
+    args = settings(tmp_path, max_steps=60, per_device_train_batch_size=16, logging_steps=20)
+    trainer = trainer_of(
+        tokenizer, tmp_path, rows, evaluate=graded_rows(60, seed=1), args=args
+    )
+    before = trainer.evaluate()
+    assert before["eval_rewards/chosen"] == before["eval_rewards/rejected"] == 0  # the copy
+    trainer.train()
+    after = trainer.evaluate()
+    assert after["eval_rewards/tier_1"] > after["eval_rewards/tier_2"] + 0.1
+    assert after["eval_rewards/tier_2"] > after["eval_rewards/tier_3"] + 0.1
+    assert after["eval_rewards/accuracies"] > 0.8
+    assert after["eval_loss"] < before["eval_loss"]
+    logged = [log for log in trainer.state.log_history if "rewards/accuracies" in log]
+    assert len(logged) == 3
+    assert logged[-1]["rewards/accuracies"] > logged[0]["rewards/accuracies"]
