@@ -66,12 +66,14 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_what_needs_no_estimator_loads_nothing_heavy_beyond_torch():
     names, said = loaded_by(
         "import torch; print('by torch:', *sys.modules)\n"
-        "import tierrank as tr; tr.Tiers, tr.log_prob, tr.losses, tr.metrics, tr.data, tr.load"
+        "import tierrank as tr; tr.Tiers, tr.log_prob, tr.losses, tr.metrics, tr.data, tr.load\n"
+        "import tierrank.integrations.transformers, tierrank.integrations.sentence_transformers"
     )
-    assert "tierrank.plackett_luce" in names, said
+    assert "tierrank.integrations.transformers" in names, said
     before = said.partition("by torch: ")[2].split()
     assert "torch" in before
-    assert [name for name in HEAVY if name in names and name not in before] == []
+    heavy = (*HEAVY, "transformers", "sentence_transformers", "datasets", "accelerate")
+    assert [name for name in heavy if name in names and name not in before] == []
 
 
 TYPED = (

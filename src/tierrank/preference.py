@@ -64,7 +64,7 @@ def dpo_loss(
         shape of the scores, what is taken off each reward
     label_smoothing
         ε: how probable it is that an order was noted the wrong way round (cDPO):
-        (1 − ε) · loss + ε · loss of the tiers in reverse
+        (1 − ε) · loss + ε · loss of the tiers in reverse, under the same rewards less margins
     weights, reduction
         [prompts], and "mean", "sum" or "none", as in `tierrank.losses`
 
@@ -154,10 +154,11 @@ def reward_loss(
     if not 0 <= label_smoothing < 0.5:
         raise ValueError(f"label_smoothing is from 0 to below 0.5, not {label_smoothing!r}")
     options = {**(objective_params or {}), "weights": weights, "reduction": reduction}
-    loss: Tensor = entry.function(_with_margin(rewards, tiers, margin), tiers, **options)
+    rewards = _with_margin(rewards, tiers, margin)
+    loss: Tensor = entry.function(rewards, tiers, **options)
     if label_smoothing:
         turned = tiers.kept("worst first", lambda: _worst_first(tiers))
-        other = entry.function(_with_margin(rewards, turned, margin), turned, **options)
+        other = entry.function(rewards, turned, **options)
         loss = (1 - label_smoothing) * loss + label_smoothing * other
     return loss
 
@@ -227,4 +228,5 @@ def _check_finite(what: str, values: Tensor, tiers: Tiers | None = None) -> None
         return  # holes may be anything: the rewards are looked at, beside the tiers
     if bad.any():
         place = bad.nonzero()[0].tolist()
-        raise ValueError(f"{what} must be finite, but {what}{place} is {float(values[*place])}")
+        value = float(values.detach()[*place])
+        raise ValueError(f"{what} must be finite, but {what}{place} is {value}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 from tierrank.integrations.transformers import TieredDPOTrainer  # noqa: E402
 
-WORDS = "a b c d e f g h 0 1 2 3 4 5 6 7".split()
+WORDS = ["a", "b", "c", "d", "e", "f", "g", "h", "0", "1", "2", "3", "4", "5", "6", "7"]
 BETA = 0.3
 
 
@@ -60,11 +62,12 @@ def graded_rows(number, seed=0, responses=(2, 6)):
 
 
 def settings(folder, **options):
-    options = {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, **options}
-    return transformers.TrainingArguments(
-        str(folder), report_to="none", use_cpu=True, disable_tqdm=True, lr_scheduler_type="constant",
-        **{"learning_rate": 3e-3, "max_steps": 6, "save_strategy": "no", **options},
-    )  # fmt: skip
+    usual = {
+        "per_device_train_batch_size": 4, "per_device_eval_batch_size": 4, "max_steps": 6,
+        "learning_rate": 3e-3, "lr_scheduler_type": "constant", "save_strategy": "no",
+        "report_to": "none", "use_cpu": True, "disable_tqdm": True,
+    }  # fmt: skip
+    return transformers.TrainingArguments(str(folder), **{**usual, **options})
 
 
 def trainer_of(tokenizer, folder, rows, model=None, evaluate=None, args=None, **options):
@@ -130,7 +133,9 @@ def test_log_probabilities_are_sums_over_the_tokens_of_a_response(tokenizer):
     assert found.tolist() == pytest.approx(wanted, rel=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"reference_free": True, "by_length": True, "margin": 0.5}])
+@pytest.mark.parametrize(
+    "options", [{}, {"reference_free": True, "by_length": True, "margin": 0.5}]
+)
 def test_a_step_is_a_mean_over_prompts_however_batches_are_cut(tokenizer, tmp_path, options):
     """Seven prompts of one to six responses: at once, and as 2 + 2 + 2 + 1."""
     rows = graded_rows(7)
@@ -188,9 +193,7 @@ def test_higher_grades_get_higher_rewards_on_prompts_that_were_held_out(tokenize
     datasets = pytest.importorskip("datasets")
     rows = datasets.Dataset.from_list(graded_rows(160))
     args = settings(tmp_path, max_steps=60, per_device_train_batch_size=16, logging_steps=20)
-    trainer = trainer_of(
-        tokenizer, tmp_path, rows, evaluate=graded_rows(60, seed=1), args=args
-    )
+    trainer = trainer_of(tokenizer, tmp_path, rows, evaluate=graded_rows(60, seed=1), args=args)
     before = trainer.evaluate()
     assert before["eval_rewards/chosen"] == before["eval_rewards/rejected"] == 0  # the copy
     trainer.train()
@@ -202,3 +205,127 @@ def test_higher_grades_get_higher_rewards_on_prompts_that_were_held_out(tokenize
     logged = [log for log in trainer.state.log_history if "rewards/accuracies" in log]
     assert len(logged) == 3
     assert logged[-1]["rewards/accuracies"] > logged[0]["rewards/accuracies"]
+
+
+def weights_of(model):
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+def test_a_run_that_is_resumed_ends_as_one_that_was_not_stopped(tokenizer, tmp_path):
+    rows = graded_rows(12)
+    whole = trainer_of(
+        tokenizer, tmp_path, rows,
+        args=settings(tmp_path / "whole", save_strategy="steps", save_steps=3),
+    )  # fmt: skip
+    whole.train()
+    again = trainer_of(tokenizer, tmp_path, rows)  # the model as it was at the start
+    again.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-3"))
+    assert again.state.global_step == 6
+    torch.testing.assert_close(weights_of(again.model), weights_of(whole.model), rtol=0, atol=0)
+    loaded = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "whole" / "checkpoint-6")
+    torch.testing.assert_close(weights_of(loaded), weights_of(whole.model), rtol=0, atol=0)
+
+
+def test_log_probabilities_of_the_reference_are_computed_once_or_at_each_step(tokenizer, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows, other = graded_rows(9), graded_rows(5, seed=1)
+    by_copy = trainer_of(tokenizer, tmp_path, rows, evaluate=other)
+    precomputed = [
+        trainer_of(tokenizer, tmp_path, each, evaluate=other, precompute_ref_log_probs=True)
+        for each in (rows, datasets.Dataset.from_list(rows))
+    ]
+    given = trainer_of(tokenizer, tmp_path, precomputed[0].train_dataset, evaluate=None)
+    for trainer in (by_copy, *precomputed, given):
+        trainer.train()
+        torch.testing.assert_close(
+            weights_of(trainer.model), weights_of(by_copy.model), rtol=1e-4, atol=1e-5
+        )
+    assert [trainer.ref_model is None for trainer in (by_copy, *precomputed, given)] == [
+        False, True, True, True,
+    ]  # fmt: skip
+    assert precomputed[1].evaluate()["eval_loss"] == pytest.approx(
+        by_copy.evaluate()["eval_loss"], rel=1e-4
+    )
+    with pytest.raises(ValueError, match="these rows have no ref_logps, and the reference model"):
+        precomputed[0].evaluate(graded_rows(2, seed=4))
+
+
+class WithAdapter(transformers.GPT2LMHeadModel):
+    """What PEFT makes of a model, as small as can be: frozen, and something to learn beside it."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.requires_grad_(False)
+        self.adapter, self.adapted = torch.nn.Parameter(torch.zeros(config.vocab_size)), True
+
+    def forward(self, *inputs, **options):
+        out = super().forward(*inputs, **options)
+        if self.adapted:
+            out.logits = out.logits + self.adapter
+        return out
+
+    @contextmanager
+    def disable_adapter(self):
+        self.adapted = False
+        yield
+        self.adapted = True
+
+
+def test_adapters_are_switched_off_for_the_reference(tokenizer, tmp_path):
+    def trained(**options):
+        model = WithAdapter(tiny_model().config)
+        model.load_state_dict(tiny_model().state_dict(), strict=False)
+        trainer = trainer_of(tokenizer, tmp_path, graded_rows(8), model, **options)
+        trainer.train()
+        return trainer
+
+    by_switch, by_model = trained(), trained(ref_model=tiny_model())
+    assert by_switch.ref_model is None
+    assert by_switch.model.adapter.abs().max() > 1e-3
+    torch.testing.assert_close(by_switch.model.adapter, by_model.model.adapter)
+
+
+def test_pairs_that_tie_choose_their_objective(tokenizer, tmp_path):
+    rows = graded_rows(5, responses=(2, 2))
+    assert trainer_of(tokenizer, tmp_path, rows).objective == "pl-partition"
+    rows[2]["ratings"] = [1, 1]
+    trainer = trainer_of(tokenizer, tmp_path, rows)
+    assert trainer.objective == "davidson"
+    trainer.train()
+    with pytest.raises(ValueError, match=r"row 2: all 2 responses are rated 1 .*davidson"):
+        trainer_of(tokenizer, tmp_path, rows, objective="pl-partition")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ratings": [1, 0]}, r"row 1: 3 responses, but 2 ratings \(prompt 'a b'\)"),
+        ({"ratings": [1, 0, float("nan")]}, r"row 1: ratings\[2\] is nan"),
+        ({"ratings": [1, None, 0]}, r"row 1: ratings\[1\] is None"),
+        ({"ratings": [2, 2, 2]}, r"row 1: all 3 responses are rated 2 .*leave it out"),
+        ({"responses": [], "ratings": []}, r"row 1 has no responses"),
+        ({"prompt": None}, r"row 1 has no prompt"),
+        ({"ref_logps": [0.0]}, r"row 1: 3 responses, but 1 ref_logps"),
+    ],
+)
+def test_rows_that_are_not_whole_are_refused_by_their_number(tokenizer, tmp_path, change, message):
+    good = {"prompt": "a b", "responses": [" c", " d", " e"], "ratings": [1, 0, 0]}
+    with pytest.raises(ValueError, match=message):
+        trainer_of(tokenizer, tmp_path, [good, {**good, **change}])
+    if "all 3" not in message:
+        with pytest.raises(ValueError, match=message.replace("row 1", "row 1 of the batch")):
+            TieredCollator(tokenizer)([good, {**good, **change}])
+
+
+def test_other_wrong_input_is_refused(tokenizer, tmp_path):
+    rows, model = graded_rows(3), tiny_model()
+    with pytest.raises(ValueError, match="ref_model is the model itself"):
+        trainer_of(tokenizer, tmp_path, rows, model, ref_model=model)
+    with pytest.raises(ValueError, match="give the tokenizer"):
+        trainer_of(None, tmp_path, rows)
+    with pytest.raises(ValueError, match="no objective 'nonesuch'"):
+        trainer_of(tokenizer, tmp_path, rows, objective="nonesuch")
+    with torch.no_grad():
+        model.transformer.wte.weight[3:].fill_(torch.nan)
+    with pytest.raises(ValueError, match=r"policy_logps must be finite, but policy_logps\[0\] is"):
+        trainer_of(tokenizer, tmp_path, rows, model, reference_free=True).train()

@@ -104,7 +104,7 @@ class TierLoss(nn.Module):
             )
             return torch.zeros((), device=self.model.device, requires_grad=True)
         pairs = [(queries[i], document) for i in telling for document in documents[i]]
-        size = self.mini_batch_size or len(queries)
+        size = len(queries) if self.mini_batch_size is None else self.mini_batch_size
         scores = self._scores(pairs, size if size > 0 else len(pairs), prompt, task)
         tiers = Tiers.from_labels(
             torch.cat([grades[i] for i in telling]), lengths=[len(grades[i]) for i in telling]

@@ -425,7 +425,9 @@ def response_logps(model: nn.Module, tokens: Mapping[str, Tensor]) -> Tensor:
     ids, attention = tokens["input_ids"], tokens["attention_mask"]
     logits = model(input_ids=ids, attention_mask=attention, use_cache=False).logits[:, :-1]
     of_response = tokens["completion_mask"][:, 1:].bool()
-    each = -F.cross_entropy(logits[of_response].float(), ids[:, 1:][of_response], reduction="none")
+    wanted, scores = ids[:, 1:][of_response], logits[of_response]
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    each = -F.cross_entropy(scores, wanted, reduction="none")
     return each.new_zeros(len(ids)).index_add(0, of_response.nonzero()[:, 0], each)
 
 
