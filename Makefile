@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PYTEST_FLAGS ?= -n auto --dist worksteal
 FUZZ_RUNS ?= 100000
-BENCH ?= likelihood objectives reading boosted neural extreme aggregation
+BENCH ?= likelihood objectives reading boosted neural extreme aggregation preference
 BENCH_FLAGS ?=
 
 BIN := $(VENV)/bin

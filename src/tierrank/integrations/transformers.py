@@ -345,7 +345,10 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
             reduction="none", **self.loss_options,
         )  # fmt: skip
         rewards = implicit_rewards(policy.detach(), reference, beta=self.beta, lengths=lengths)
-        self._note(rewards.cpu(), policy.detach().cpu(), tiers.to("cpu"))
+        sums = self._sums[_MODES[self.model.training]]
+        for name, values in tier_metrics(rewards, policy.detach(), tiers).items():
+            sums[name][0] += float(values.sum())
+            sums[name][1] += len(values)
         loss = losses.sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)
         return (loss, {}) if return_outputs else loss
 
@@ -369,37 +372,6 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
         """The loss alone: its inputs have no labels, by which the trainer would know it."""
         with torch.no_grad(), self.compute_loss_context_manager():
             return self.compute_loss(model, self._prepare_inputs(inputs)), None, None
-
-    def _note(self, rewards: Tensor, logps: Tensor, tiers: Tiers) -> None:
-        """Add to the metrics, one value a prompt; a prompt of one tier has nothing to compare."""
-        sizes, firsts = tiers.tier_sizes, tiers.list_offsets[:-1]
-        several = tiers.n_tiers > 1
-        best, worst = firsts[several], (tiers.list_offsets[1:] - 1)[several]
-
-        def by_tier(values: Tensor) -> Tensor:
-            sums = values.new_zeros(len(sizes))
-            return sums.index_add_(0, range_numbers(sizes), values[tiers.items]) / sizes
-
-        reward, logp = by_tier(rewards.double()), by_tier(logps.double())
-        wrong = pairwise_disagreement(
-            rewards, tiers.to_labels(), lengths=tiers.lengths, weight="one", normalize=True,
-            empty="skip", reduction="none",
-        )[several.numpy()]  # fmt: skip
-        values = {
-            "rewards/chosen": reward[best],
-            "rewards/rejected": reward[worst],
-            "rewards/accuracies": torch.from_numpy(1 - wrong),
-            "rewards/margins": reward[best] - reward[worst],
-            "logps/chosen": logp[best],
-            "logps/rejected": logp[worst],
-        }
-        place = torch.arange(len(sizes)) - firsts[range_numbers(tiers.n_tiers)]
-        for number in range(int(tiers.n_tiers.max())):
-            values[f"rewards/tier_{number + 1}"] = reward[place == number]
-        sums = self._sums[_MODES[self.model.training]]
-        for name, each in values.items():
-            sums[name][0] += float(each.sum())
-            sums[name][1] += len(each)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log, and the metrics since the last time with it."""
@@ -429,6 +401,36 @@ def response_logps(model: nn.Module, tokens: Mapping[str, Tensor]) -> Tensor:
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     each = -F.cross_entropy(scores, wanted, reduction="none")
     return each.new_zeros(len(ids)).index_add(0, of_response.nonzero()[:, 0], each)
+
+
+def tier_metrics(rewards: Tensor, logps: Tensor, tiers: Tiers) -> dict[str, Tensor]:
+    """Values of prompts, by the name of the metric; one tier has nothing to be compared with."""
+    rewards, logps, tiers = rewards.cpu(), logps.cpu(), tiers.to("cpu")
+    sizes, firsts = tiers.tier_sizes, tiers.list_offsets[:-1]
+    several = tiers.n_tiers > 1
+    best, worst = firsts[several], (tiers.list_offsets[1:] - 1)[several]
+
+    def by_tier(values: Tensor) -> Tensor:
+        sums = values.new_zeros(len(sizes))
+        return sums.index_add_(0, range_numbers(sizes), values[tiers.items]) / sizes
+
+    reward, logp = by_tier(rewards.double()), by_tier(logps.double())
+    wrong = pairwise_disagreement(
+        rewards, tiers.to_labels(), lengths=tiers.lengths, weight="one", normalize=True,
+        empty="skip", reduction="none",
+    )[several.numpy()]  # fmt: skip
+    values = {
+        "rewards/chosen": reward[best],
+        "rewards/rejected": reward[worst],
+        "rewards/accuracies": torch.from_numpy(1 - wrong),
+        "rewards/margins": reward[best] - reward[worst],
+        "logps/chosen": logp[best],
+        "logps/rejected": logp[worst],
+    }
+    place = torch.arange(len(sizes)) - firsts[range_numbers(tiers.n_tiers)]
+    for number in range(int(tiers.n_tiers.max())):
+        values[f"rewards/tier_{number + 1}"] = reward[place == number]
+    return values
 
 
 def _only(batch: Mapping[str, Tensor], real: Tensor) -> dict[str, Tensor]:
