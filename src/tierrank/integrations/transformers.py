@@ -260,10 +260,8 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
             for module in model.modules():
                 if isinstance(module, nn.Dropout):
                     module.p = 0.0
-        # {"train" or "eval": {metric: [sum, number]}} since it was logged last
-        self._sums: dict[str, Any] = {
-            mode: defaultdict(lambda: [0.0, 0]) for mode in _MODES.values()
-        }
+        # (rewards, logps, ratings, responses of prompts) of batches since metrics were logged last
+        self._seen: dict[str, list[tuple[Tensor, ...]]] = {"train": [], "eval": []}
         super().__init__(
             model=model, args=args, data_collator=data_collator, train_dataset=train_dataset,
             eval_dataset=eval_dataset, processing_class=processing_class, **others,
@@ -345,10 +343,8 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
             reduction="none", **self.loss_options,
         )  # fmt: skip
         rewards = implicit_rewards(policy.detach(), reference, beta=self.beta, lengths=lengths)
-        sums = self._sums[_MODES[self.model.training]]
-        for name, values in tier_metrics(rewards, policy.detach(), tiers).items():
-            sums[name][0] += float(values.sum())
-            sums[name][1] += len(values)
+        batch = rewards, policy.detach(), inputs["ratings"][real], real.sum(dim=1)
+        self._seen["train" if self.model.training else "eval"].append(batch)
         loss = losses.sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)
         return (loss, {}) if return_outputs else loss
 
@@ -377,19 +373,23 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
         """Log, and the metrics since the last time with it."""
         from accelerate.utils import gather_object
 
-        mode, prefix = _MODES[self.model.training], ""
+        mode, prefix = "train" if self.model.training else "eval", ""
         if mode == "eval":  # the name of the data set stands in that of its loss
             prefix = next((name[:-4] for name in logs if name.endswith("_loss")), "eval_")
+        sums = {}
+        if self._seen[mode]:
+            rewards, logps, ratings, sizes = (
+                torch.cat(parts).cpu() for parts in zip(*self._seen[mode], strict=True)
+            )
+            found = tier_metrics(rewards, logps, Tiers.from_labels(ratings, lengths=sizes))
+            sums = {name: (float(each.sum()), len(each)) for name, each in found.items()}
         totals: dict[str, Any] = defaultdict(lambda: [0.0, 0])
-        for name, (total, number) in gather_object(list(self._sums[mode].items())):
+        for name, (total, number) in gather_object(list(sums.items())):
             totals[name][0] += total
             totals[name][1] += number
         logs.update({f"{prefix}{k}": total / n for k, (total, n) in totals.items() if n})
-        self._sums[mode].clear()
+        self._seen[mode].clear()
         super().log(logs, start_time)
-
-
-_MODES = {True: "train", False: "eval"}
 
 
 def response_logps(model: nn.Module, tokens: Mapping[str, Tensor]) -> Tensor:
@@ -405,7 +405,6 @@ def response_logps(model: nn.Module, tokens: Mapping[str, Tensor]) -> Tensor:
 
 def tier_metrics(rewards: Tensor, logps: Tensor, tiers: Tiers) -> dict[str, Tensor]:
     """Values of prompts, by the name of the metric; one tier has nothing to be compared with."""
-    rewards, logps, tiers = rewards.cpu(), logps.cpu(), tiers.to("cpu")
     sizes, firsts = tiers.tier_sizes, tiers.list_offsets[:-1]
     several = tiers.n_tiers > 1
     best, worst = firsts[several], (tiers.list_offsets[1:] - 1)[several]
