@@ -87,20 +87,31 @@ def dpo_loss(
     >>> dpo_loss(policy, reference, tiers, beta=0.1)
     tensor(1.4841)
     """
-    rewards = implicit_rewards(policy_logps, reference_logps, beta=beta, lengths=lengths)
-    return reward_loss(
-        rewards, tiers, objective=objective, objective_params=objective_params, margin=margin,
-        label_smoothing=label_smoothing, weights=weights, reduction=reduction,
-    )  # fmt: skip
+    check_is_tiers(tiers)
+    rewards = implicit_rewards(
+        policy_logps, reference_logps, beta=beta, lengths=lengths, tiers=tiers
+    )
+    return _loss(
+        rewards, tiers, objective, objective_params, margin, label_smoothing, weights, reduction
+    )
 
 
 def implicit_rewards(
-    policy_logps: Tensor, reference_logps: Tensor | None, *, beta: float, lengths: Any = None
+    policy_logps: Tensor,
+    reference_logps: Tensor | None,
+    *,
+    beta: float,
+    lengths: Any = None,
+    tiers: Tiers | None = None,
 ) -> Tensor:
-    """β (log π − log π_ref) of each response, a token if `lengths` are given; see `dpo_loss`."""
+    """β (log π − log π_ref) of each response, a token if `lengths` are given; see `dpo_loss`.
+
+    Of padded log-probabilities, the tiers say which are of responses, and must be finite.
+    """
     if not (isinstance(beta, int | float) and 0 < beta < float("inf")):
         raise ValueError(f"beta is a positive number, not {beta!r}")
-    _check_finite("policy_logps", policy_logps)
+    if not isinstance(policy_logps, Tensor):
+        raise TypeError(f"policy_logps are a tensor, not {type(policy_logps).__name__}")
     rewards = policy_logps
     if reference_logps is not None:
         if reference_logps.shape != policy_logps.shape:
@@ -108,7 +119,6 @@ def implicit_rewards(
                 f"policy_logps have shape {list(policy_logps.shape)} and reference_logps "
                 f"{list(reference_logps.shape)}: one of each for every response"
             )
-        _check_finite("reference_logps", reference_logps)
         rewards = rewards - reference_logps.detach()
     if lengths is not None:
         tokens = torch.as_tensor(lengths, device=rewards.device)
@@ -119,7 +129,13 @@ def implicit_rewards(
             )
         # what stands in padding is never looked at, so it may be 0
         rewards = rewards / tokens.clamp(min=1)
-    return beta * rewards
+    rewards = beta * rewards
+    if _not_finite(rewards, tiers) is not None:  # then whose fault it is
+        for name, values in ("policy_logps", policy_logps), ("reference_logps", reference_logps):
+            if values is not None:
+                _check_finite(name, values, tiers)
+        _check_finite("rewards", rewards, tiers)
+    return rewards
 
 
 def reward_loss(
@@ -148,6 +164,22 @@ def reward_loss(
     """
     check_is_tiers(tiers)
     _check_finite("rewards", rewards, tiers)
+    return _loss(
+        rewards, tiers, objective, objective_params, margin, label_smoothing, weights, reduction
+    )
+
+
+def _loss(
+    rewards: Tensor,
+    tiers: Tiers,
+    objective: str,
+    objective_params: dict[str, Any] | None,
+    margin: Any,
+    label_smoothing: float,
+    weights: Any,
+    reduction: Reduction,
+) -> Tensor:
+    """`reward_loss` of rewards that are finite."""
     entry = find(objective)
     if entry.tie_parameter is None:
         _refuse_single_tiers(tiers, entry)
@@ -215,18 +247,27 @@ def _refuse_single_tiers(tiers: Tiers, entry: Entry) -> None:
         )
 
 
-def _check_finite(what: str, values: Tensor, tiers: Tiers | None = None) -> None:
-    """Refuse NaN and infinite numbers by their place; holes of padded lists are not looked at."""
+def _check_finite(what: str, values: Tensor, tiers: Tiers | None) -> None:
+    """Refuse NaN and infinite numbers by their place."""
     if not isinstance(values, Tensor):
         raise TypeError(f"{what} are a tensor, not {type(values).__name__}")
-    if not can_look():
-        return
-    bad = ~values.detach().isfinite()
-    if tiers is not None and tiers.score_shape == tuple(values.shape) and values.dim() == 2:
-        bad = bad & (tiers.to_labels() >= 0).to(bad.device)
-    elif values.dim() == 2:
-        return  # holes may be anything: the rewards are looked at, beside the tiers
-    if bad.any():
-        place = bad.nonzero()[0].tolist()
+    place = _not_finite(values, tiers)
+    if place is not None:
         value = float(values.detach()[*place])
         raise ValueError(f"{what} must be finite, but {what}{place} is {value}")
+
+
+def _not_finite(values: Tensor, tiers: Tiers | None) -> list[int] | None:
+    """The first place with NaN or an infinite number; holes of padded lists are not looked at."""
+    if not can_look():
+        return None
+    bad = ~values.detach().isfinite()
+    if not bad.any():
+        return None
+    if values.dim() == 2:
+        if tiers is None or tiers.score_shape != tuple(values.shape):
+            return None  # holes may be anything, and which are holes is not known
+        bad = bad & (tiers.to_labels() >= 0).to(bad.device)
+    places = bad.nonzero()
+    found: list[int] | None = places[0].tolist() if len(places) else None
+    return found

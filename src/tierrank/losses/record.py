@@ -218,6 +218,8 @@ _THEIRS = {
 
 def find(name: str) -> Entry:
     """The objective of this name; case, hyphens and underscores do not matter."""
+    if name in OBJECTIVES:
+        return OBJECTIVES[name]
     spelled = {plain(known): known for known in OBJECTIVES}
     if plain(name) in spelled:
         return OBJECTIVES[spelled[plain(name)]]
