@@ -235,6 +235,9 @@ def forest_scores(
     value: Float64,
     out: Float64,  # [rows]
     threads: int,
+    category_counts: Int32
+    | None = None,  # [nodes] how many codes go left, where categories are split
+    categories: Int32 | None = None,  # these codes, node after node, rising within a node
 ) -> None:
     """Add to `out` what every tree says of the rows."""
 
@@ -252,6 +255,8 @@ def sparse_forest_scores(
     value: Float64,
     out: Float64,
     threads: int,
+    category_counts: Int32 | None = None,
+    categories: Int32 | None = None,
 ) -> None:
     """Add to `out` what every tree says of the rows of a CSR matrix without duplicates."""
 

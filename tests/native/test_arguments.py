@@ -108,6 +108,13 @@ def test_edges_stay_inside_of_their_graph(changes, message):
         _native.kahn(**(fields | {"waiting": integers(0, 1)} | changes))
 
 
+def codes(counts, categories):
+    return {
+        "category_counts": np.array(counts, dtype=np.int32),
+        "categories": np.array(categories, dtype=np.int32),
+    }
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -117,6 +124,13 @@ def test_edges_stay_inside_of_their_graph(changes, message):
         ({"feature": np.array([2, 0, 0], dtype=np.int32)}, "column that is not there"),
         ({"tree_offsets": integers(0, 4)}, "tree_offsets"),
         ({"out": np.zeros(3)}, "one score a row"),
+        ({"categories": np.zeros(0, np.int32)}, "or neither"),
+        (codes([2, 0], [0, 1]), "one entry a node"),
+        (codes([2, 0, 0], [0]), "go with the categories"),
+        (codes([1, 0, 0], [0, 1]), "go with the categories"),
+        (codes([-1, 0, 0], []), "go with the categories"),
+        (codes([0, 1, 0], [0]), "go with the categories"),
+        (codes([2, 0, 0], [1, 1]), "must rise"),
     ],
 )
 def test_walks_stay_inside_of_their_forest(changes, message):

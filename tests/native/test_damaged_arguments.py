@@ -129,6 +129,10 @@ def cases():
     yield "forest_scores", called(_native.forest_scores), {
         "X": np.array([[0.0, 9.0], [2.0, 0.5]]), **trees(), "threads": 2,
     }  # fmt: skip
+    yield "forest_scores of categories", called(_native.forest_scores), {
+        "X": np.array([[0.0, 9.0], [2.0, 0.5]]), **trees(), "threads": 2,
+        "category_counts": i32(2, 0, 0), "categories": i32(0, 2),
+    }  # fmt: skip
     for index in (np.int32, np.int64):
         yield f"sparse_forest_scores {index.__name__}", called(_native.sparse_forest_scores), {
             "data": np.ones(3), "indices": np.array([0, 1, 1], index),

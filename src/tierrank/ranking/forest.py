@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,9 @@ class Forest:
 
     Nodes of all trees stand one after the other, those of a tree level by level from its root.
     At an inner node a row goes left if ``X[row, feature] <= threshold``, compared in float64, and
-    right otherwise; `missing` says when it goes where `default_left` points instead.
+    right otherwise; `missing` says when it goes where `default_left` points instead. At a node that
+    splits categories the column holds codes, 0, 1, 2, …: those that `categories` has of the node go
+    left, all others right, and NaN where `default_left` points.
 
     Attributes
     ----------
@@ -51,6 +53,10 @@ class Forest:
         [nodes] what a leaf adds to the score; 0 at an inner node
     gain
         [nodes] by how much the split improved the objective, as the library counts it
+    category_counts
+        [nodes] how many codes of categories go left; 0 at a leaf, and where a threshold decides
+    categories
+        these codes, node after node, rising within a node
     """
 
     n_features: int
@@ -62,6 +68,8 @@ class Forest:
     default_left: AnyArray
     value: AnyArray
     gain: AnyArray
+    category_counts: AnyArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    categories: AnyArray = field(default_factory=lambda: np.zeros(0, np.int32))
 
     KINDS: ClassVar[dict[str, Any]] = {
         "tree_offsets": np.int64,
@@ -73,6 +81,7 @@ class Forest:
         "value": np.float64,
         "gain": np.float64,
     }
+    OF_CATEGORIES: ClassVar[dict[str, Any]] = {"category_counts": np.int32, "categories": np.int32}
 
     def __post_init__(self) -> None:
         _check(self)
@@ -90,7 +99,8 @@ class Forest:
         missing = [name for name in cls.KINDS if name not in arrays]
         if missing:
             raise ValueError(f"the forest has no array {', '.join(missing)}")
-        return cls(n_features, **{name: arrays[name] for name in cls.KINDS})
+        known = [name for name in (*cls.KINDS, *cls.OF_CATEGORIES) if name in arrays]
+        return cls(n_features, **{name: arrays[name] for name in known})
 
     @classmethod
     def concatenate(cls, n_features: int, parts: Sequence[Arrays]) -> Forest:
@@ -111,11 +121,22 @@ class Forest:
             for name, kind in cls.KINDS.items()
         }
         arrays["tree_offsets"] = np.concatenate([np.zeros(1, np.int64), arrays["tree_offsets"]])
+        if any(len(part.get("categories", ())) for part in parts):
+            counts = [part.get("category_counts", np.zeros_like(part["feature"])) for part in parts]
+            codes = [part["categories"] for part in parts if "categories" in part]
+            arrays["category_counts"] = np.concatenate(counts).astype(np.int32)
+            arrays["categories"] = np.concatenate(codes).astype(np.int32)
         return cls(n_features, **arrays)
 
     def arrays(self) -> Arrays:
-        """All arrays, by name."""
-        return {name: getattr(self, name) for name in self.KINDS}
+        """All arrays, by name; those of categories if some are split."""
+        names = (*self.KINDS, *self.OF_CATEGORIES) if self.splits_categories else self.KINDS
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def splits_categories(self) -> bool:
+        """Whether there is a node that does."""
+        return len(self.categories) > 0
 
     def __len__(self) -> int:
         return len(self.tree_offsets) - 1
@@ -127,7 +148,11 @@ class Forest:
     def between(self, begin: int, end: int) -> Forest:
         """The forest of the trees begin … end − 1."""
         offsets = self.tree_offsets[begin : end + 1]
-        arrays = {name: array[offsets[0] : offsets[-1]] for name, array in self.arrays().items()}
+        nodes = slice(offsets[0], offsets[-1])
+        arrays = {name: array[nodes] for name, array in self.arrays().items()}
+        if self.splits_categories:
+            ends = np.concatenate([[0], np.cumsum(self.category_counts)])
+            arrays["categories"] = self.categories[ends[nodes.start] : ends[nodes.stop]]
         if begin:
             left = arrays["left"]
             arrays["left"] = np.where(left > 0, left - offsets[0], 0).astype(np.int32)
@@ -173,15 +198,17 @@ class Forest:
             self.tree_offsets, self.feature, self.threshold, self.left, self.missing,
             self.default_left, self.value,
         )  # fmt: skip
+        codes = (self.category_counts, self.categories) if self.splits_categories else ()
         steps = len(out) * len(self) * DEPTH
         threads = torch.get_num_threads() if steps >= WORTH_SHARING else 1
         if not hasattr(X, "indptr"):
-            forest_scores(X, *arrays, out, threads)
+            forest_scores(X, *arrays, out, threads, *codes)
             return out
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        sparse_forest_scores(X.data, X.indices, X.indptr, self.n_features, *arrays, out, threads)
+        rows = (X.data, X.indices, X.indptr)
+        sparse_forest_scores(*rows, self.n_features, *arrays, out, threads, *codes)
         return out
 
     def added_up(self, X: Any, dtype: Any) -> AnyArray:
@@ -194,16 +221,15 @@ class Forest:
 
 def _check(forest: Forest) -> None:
     """Refuse arrays that a walk could leave, or never come back from."""
-    arrays = forest.arrays()
     offsets = forest.tree_offsets
-    for name, array in arrays.items():
+    for name, wanted in (forest.KINDS | forest.OF_CATEGORIES).items():
+        array = getattr(forest, name)
         if not isinstance(array, np.ndarray) or array.ndim != 1:
             raise ValueError(f"the forest's {name} is no flat array")
-        if array.dtype != forest.KINDS[name]:
-            kind = np.dtype(forest.KINDS[name])
-            raise ValueError(f"the forest's {name} holds {array.dtype}, not {kind}")
+        if array.dtype != wanted:
+            raise ValueError(f"the forest's {name} holds {array.dtype}, not {np.dtype(wanted)}")
     nodes = len(forest.feature)
-    if any(len(array) != nodes for name, array in arrays.items() if name != "tree_offsets"):
+    if any(len(getattr(forest, name)) != nodes for name in forest.KINDS if name != "tree_offsets"):
         raise ValueError("the forest's arrays have different numbers of nodes")
     if not isinstance(forest.n_features, int) or forest.n_features < 1:
         raise ValueError(f"a forest looks at 1 feature or more, not {forest.n_features!r}")
@@ -223,9 +249,31 @@ def _check(forest: Forest) -> None:
         raise ValueError("the forest has a threshold that is NaN, or an unknown kind of missing")
     if not np.isfinite(forest.value).all() or not np.isfinite(forest.gain).all():
         raise ValueError("the forest has a leaf or a gain that is not finite")
+    _check_categories(forest)
 
 
-def tree_arrays(left: AnyArray, right: AnyArray, value: AnyArray, **inner: AnyArray) -> Arrays:
+def _check_categories(forest: Forest) -> None:
+    counts, codes = forest.category_counts, forest.categories
+    if not len(counts) and not len(codes):
+        return
+    if len(counts) != len(forest.left) or (counts < 0).any() or counts.sum() != len(codes):
+        raise ValueError("the forest's category_counts do not go with its nodes and categories")
+    split = counts > 0
+    if (split & ((forest.left == 0) | (forest.missing != NAN))).any():
+        raise ValueError("the forest has categories at a leaf, or at a node where 0 is missing")
+    node = np.repeat(np.arange(len(counts)), counts)
+    falls = (codes[1:] <= codes[:-1]) & (node[1:] == node[:-1])
+    if (codes < 0).any() or falls.any():
+        raise ValueError("the forest has categories below 0, or that do not rise within a node")
+
+
+def tree_arrays(
+    left: AnyArray,
+    right: AnyArray,
+    value: AnyArray,
+    categories: Mapping[int, AnyArray] | None = None,
+    **inner: AnyArray,
+) -> Arrays:
     """One tree as `Forest.concatenate` takes it: numbered level by level, children side by side.
 
     Parameters
@@ -234,6 +282,8 @@ def tree_arrays(left: AnyArray, right: AnyArray, value: AnyArray, **inner: AnyAr
         [nodes] children of each node, or −1 at a leaf; the root is node 0
     value
         [nodes] of which those of the leaves count
+    categories
+        by node, where categories are split, the codes that go left
     inner
         [nodes] the other arrays of a `Forest`, of which those of inner nodes count
     """
@@ -250,4 +300,8 @@ def tree_arrays(left: AnyArray, right: AnyArray, value: AnyArray, **inner: AnyAr
     arrays["value"] = np.where(is_inner, 0.0, value[order])
     arrays["left"] = np.asarray(children)
     arrays["tree_offsets"] = np.array([0, len(order)])
+    if categories:
+        of_nodes = [np.sort(categories.get(node, np.zeros(0, np.int32))) for node in order]
+        arrays["category_counts"] = np.array([len(codes) for codes in of_nodes])
+        arrays["categories"] = np.concatenate(of_nodes)
     return arrays

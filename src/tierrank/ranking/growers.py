@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -51,7 +52,8 @@ XGBOOST_OURS = {
 # fmt: on
 
 ATTEMPTS = 10  # to find a split among rows and features that are drawn anew
-DEFAULT_LEFT, MISSING_SHIFT = 2, 2  # bits of a node's decision_type
+CATEGORICAL, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2  # bits of a node's decision_type
+WORD = 32  # bits of LightGBM's sets
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class TreeSettings:
     bins: int
     threads: int
     library_params: dict[str, Any] = field(default_factory=dict)
+    categorical: tuple[int, ...] = ()  # columns that hold codes of categories
 
     def __post_init__(self) -> None:
         whole = {"leaves": 2, "bins": 2, "threads": 1, "depth": 1, "min_rows_per_leaf": 1}
@@ -151,7 +154,9 @@ class LightGBMTrees:
         self._valid_rows = None
         self._booster: Any = None
         with self._refusals_explained():
-            self._rows = lightgbm.Dataset(X, params=self._params)
+            self._rows = lightgbm.Dataset(
+                X, params=self._params, categorical_feature=list(settings.categorical)
+            )
             if network is not None:  # before the bins are made, together
                 self._network = lightgbm.Booster({**self._params, **network}, self._rows)
             self._rows.construct()
@@ -248,8 +253,8 @@ def _lightgbm_tree(text: str) -> Arrays:
     lines = dict(line.split("=", 1) for line in text.splitlines()[1:] if "=" in line)
     leaves = _numbers(lines["leaf_value"], np.float64)
     inner = len(leaves) - 1
-    if int(lines["num_cat"]) or int(lines.get("is_linear", 0)):
-        raise ValueError("LightGBM grew a tree with categories or linear leaves: turn that off")
+    if int(lines.get("is_linear", 0)):
+        raise ValueError("LightGBM grew a tree with linear leaves: turn that off")
 
     def of_nodes(name: str, kind: Any) -> AnyArray:
         given = _numbers(lines[name], kind) if inner else np.zeros(0, kind)
@@ -259,17 +264,29 @@ def _lightgbm_tree(text: str) -> Arrays:
     for children in (left, right):
         children[:] = np.where(children < 0, inner + ~children, children)
         children[inner:] = -1
-    decision = of_nodes("decision_type", np.int64)
+    decision, threshold = of_nodes("decision_type", np.int64), of_nodes("threshold", np.float64)
+    splits_categories = (decision & CATEGORICAL) > 0
+    sets = _lightgbm_sets(lines) if splits_categories.any() else []
     return tree_arrays(
         left,
         right,
         np.concatenate([np.zeros(inner), leaves]),
+        # a set's number stands for the threshold; what is missing is in none of them
+        {int(node): sets[int(threshold[node])] for node in np.flatnonzero(splits_categories)},
         feature=of_nodes("split_feature", np.int64),
-        threshold=of_nodes("threshold", np.float64),
-        missing=(decision >> MISSING_SHIFT) & 3,
-        default_left=(decision & DEFAULT_LEFT) > 0,
+        threshold=np.where(splits_categories, 0.0, threshold),
+        missing=np.where(splits_categories, NAN, (decision >> MISSING_SHIFT) & 3),
+        default_left=((decision & DEFAULT_LEFT) > 0) & ~splits_categories,
         gain=of_nodes("split_gain", np.float64),
     )
+
+
+def _lightgbm_sets(lines: dict[str, str]) -> list[AnyArray]:
+    """The sets of codes that go left, which LightGBM writes as words of 32 bits, lowest first."""
+    borders = _numbers(lines["cat_boundaries"], np.int64)
+    words = _numbers(lines["cat_threshold"], np.uint32)
+    bits = (words[:, None] >> np.arange(WORD, dtype=np.uint32)) & 1
+    return [np.flatnonzero(bits[begin:end].ravel()) for begin, end in pairwise(borders.tolist())]
 
 
 def _numbers(text: str, kind: Any) -> AnyArray:
@@ -294,18 +311,21 @@ class XGBoostTrees:
         self._params = xgboost_params(settings)
         self._n_features = X.shape[1]
         self._sparse = hasattr(X, "indptr")
-        threads = settings.threads
+        options: dict[str, Any] = {"nthread": settings.threads}
+        if settings.categorical:
+            kinds = ["c" if at in settings.categorical else "q" for at in range(self._n_features)]
+            options |= {"feature_types": kinds, "enable_categorical": True}
         self._valid_rows = None
         if (folder := folder_of(X)) is not None:
             self._rows, self._valid_rows = self._external(X, valid_X, settings, folder)
             valid_X = None
         if valid_X is not None:  # without the network: some of its machines may have none
-            self._valid_rows = xgboost.DMatrix(self._same_kind(valid_X), nthread=threads)
+            self._valid_rows = xgboost.DMatrix(self._same_kind(valid_X), **options)
         if network is not None:
             import_module("xgboost.collective").init(**network)
         if folder is None:
             self._rows = xgboost.QuantileDMatrix(
-                self._same_kind(X), max_bin=settings.bins, nthread=threads
+                self._same_kind(X), max_bin=settings.bins, **options
             )
         self._booster: Any = None
         self._trees = 0
@@ -418,20 +438,31 @@ def xgboost_forest(model: dict[str, Any], n_features: int, *, zero_is_missing: b
 
 
 def _xgboost_tree(tree: dict[str, Any], missing: int) -> Arrays:
-    if any(tree["split_type"]):
-        raise ValueError("XGBoost grew a tree with categories: turn that off")
-    left = np.asarray(tree["left_children"])
+    """One tree; where it splits categories, those that it names go right, so sides are changed."""
+    left, right = np.asarray(tree["left_children"]), np.asarray(tree["right_children"])
     condition = np.asarray(tree["split_conditions"], dtype=np.float32)  # or a leaf's value
+    default_left = np.asarray(tree["default_left"]) > 0
+    sets = _xgboost_sets(tree)
+    changed = np.isin(np.arange(len(left)), list(sets))
     return tree_arrays(
-        left,
-        np.asarray(tree["right_children"]),
+        np.where(changed, right, left),
+        np.where(changed, left, right),
         condition,
+        sets,
         feature=np.asarray(tree["split_indices"]),
-        threshold=last_below(condition),
-        missing=np.full(len(left), missing),
-        default_left=np.asarray(tree["default_left"]) > 0,
+        threshold=np.where(changed, 0.0, last_below(condition)),
+        missing=np.where(changed, NAN, missing),
+        default_left=default_left ^ changed,
         gain=np.asarray(tree["loss_changes"], dtype=np.float64),
     )
+
+
+def _xgboost_sets(tree: dict[str, Any]) -> dict[int, AnyArray]:
+    """The codes that go right, by node."""
+    codes = np.asarray(tree["categories"], dtype=np.int64)
+    places = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"],
+                 strict=True)  # fmt: skip
+    return {node: codes[begin : begin + size] for node, begin, size in places}
 
 
 def last_below(limit: AnyArray) -> AnyArray:
