@@ -235,9 +235,8 @@ def forest_scores(
     value: Float64,
     out: Float64,  # [rows]
     threads: int,
-    category_counts: Int32
-    | None = None,  # [nodes] how many codes go left, where categories are split
-    categories: Int32 | None = None,  # these codes, node after node, rising within a node
+    category_counts: Int32 | None = None,  # [nodes] how many categories go left
+    categories: Int32 | None = None,  # their codes, node after node, rising within one
 ) -> None:
     """Add to `out` what every tree says of the rows."""
 

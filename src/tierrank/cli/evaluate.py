@@ -105,28 +105,36 @@ class _Source:
         self.path = path
         self._fold = fold
         self._how = how
-        self._read: dict[tuple[str, ...], RankingData] = {}
+        self._read: dict[tuple[tuple[str, ...], ...], RankingData] = {}
 
-    def rows(self, names: tuple[str, ...] = ()) -> RankingData:
-        """All rows, of a table with these columns."""
+    def rows(self, names: tuple[str, ...] = (), categories: tuple[str, ...] = ()) -> RankingData:
+        """All rows, of a table with these columns, some of which hold categories."""
         from tierrank.cli.inputs import read_file, read_fold
 
-        if names not in self._read:
+        key = (names, categories)
+        if key not in self._read:
+            how, features = self._how, names or None
             if self.path.is_dir():
-                test = read_fold(self.path, self._fold, self._how, names or None).test
-                assert test is not None
-                self._read[names] = test
+                fold = read_fold(self.path, self._fold, how, features, categories=categories)
+                assert fold.test is not None
+                self._read[key] = fold.test
             else:
-                self._read[names] = read_file(self.path, self._how, names or None)
-        return self._read[names]
+                self._read[key] = read_file(self.path, how, features, categories=categories)
+        return self._read[key]
 
 
 def _scored(ranker: Path, source: _Source) -> tuple[RankingData, FloatArray]:
-    from tierrank.cli.inputs import column_names, load_ranker, scores_of, with_columns
+    from tierrank.cli.inputs import (
+        category_names,
+        column_names,
+        load_ranker,
+        scores_of,
+        with_columns,
+    )
 
     if ranker.is_dir():
         model = load_ranker(ranker)
-        rows = source.rows(column_names(model))
+        rows = source.rows(column_names(model), category_names(model))
         rows = with_columns(rows, int(model.n_features_in_), source.path)
         return rows, scores_of(model, rows)
     rows = source.rows()

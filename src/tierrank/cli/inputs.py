@@ -16,7 +16,7 @@ from tierrank.data import RankingData, read, read_folds
 from tierrank.data.files import is_table
 from tierrank.data.letor import check_fewer, read_letor_files
 from tierrank.data.mapped import blocks, empty_like
-from tierrank.data.ranking_data import Part
+from tierrank.data.ranking_data import Categories, Part
 from tierrank.data.tables.opening import absent
 from tierrank.errors import ArgumentError
 from tierrank.metrics.lists import Lists, read_lists
@@ -62,14 +62,19 @@ def read_file(
     labelled: bool = True,
     weighted: bool = True,
     part: Part | None = None,
+    categories: Categories | None = None,
 ) -> RankingData:
-    """Read a file; of a table the columns of these names, or all, and perhaps no labels."""
+    """Read a file; of a table the columns of these names, or all, and perhaps no labels.
+
+    Columns hold categories as `how` says, if `categories` does not.
+    """
     fill = _fill(how) if weighted else how.fill()
     options: dict[str, Any] = {"label": how.label if labelled else None, "query": how.query}
     options["part"] = part
     if is_table(path):
         dropped = _dropped(how, features)
         options |= {"features": features, "drop": dropped, "separator": how.separator}
+        options["categories"] = how.categorical if categories is None else categories
     else:
         _refuse_columns(path, how)
         if how.zero_based:
@@ -88,7 +93,10 @@ def read_train_and_valid(
         rows, weights = _without_weights(read_file(train, how, part=part), how, train)
         if valid is None:
             return Parts(rows, weights=weights)
-        held_out = read_file(valid, how, rows.feature_names, weighted=False, part=part)
+        held_out = read_file(
+            valid, how, rows.feature_names, weighted=False, part=part,
+            categories=tuple(rows.categories or ()),
+        )  # fmt: skip
         return Parts(rows, held_out, weights=weights)
     _refuse_columns(train, how)
     fill = how.fill()
@@ -117,6 +125,7 @@ def folds_of(
     how: Reading,
     features: tuple[str, ...] | None = None,
     part: Part | None = None,
+    categories: Categories | None = None,
 ) -> list[Fold]:
     """The folds in a folder."""
     if how.zero_based:
@@ -127,6 +136,7 @@ def folds_of(
         drop=_dropped(how, features),
         missing="keep" if fill is None else fill, separator=how.separator, part=part,
         cache=how.cache_for(*(file for file in folder.rglob("*.*") if file.suffix != ".npy")),
+        categories=how.categorical if categories is None else categories,
     )  # fmt: skip
 
 
@@ -136,9 +146,10 @@ def read_fold(
     how: Reading,
     features: tuple[str, ...] | None = None,
     part: Part | None = None,
+    categories: Categories | None = None,
 ) -> Parts:
     """Read train, validation and test of a folder's only fold, or of the one that is chosen."""
-    folds = folds_of(folder, how, features, part)
+    folds = folds_of(folder, how, features, part, categories)
     if fold is None:
         if len(folds) > 1:
             raise ValueError(
@@ -168,6 +179,8 @@ def _without_weights(
         _refuse_columns(path, how)
     if how.weight not in names:
         raise ArgumentError(f"{path}: ", *absent(how.weight, names, "--weight-column"))
+    if how.weight in (data.categories or ()):
+        raise ValueError(f"{path}: the column of weights, {how.weight!r}, holds categories.")
     place = names.index(how.weight)
     column = np.array(data.X[:, place])
     X = empty_like(data.X, (len(data), data.n_features - 1))
@@ -222,6 +235,12 @@ def column_names(ranker: Ranker) -> tuple[str, ...]:
     return tuple(str(name) for name in getattr(ranker, "feature_names_in_", ()))
 
 
+def category_names(ranker: Ranker) -> tuple[str, ...]:
+    """The names of those columns that hold categories."""
+    names = column_names(ranker)
+    return tuple(names[at] for at in getattr(ranker, "categories_", ())) if names else ()
+
+
 def read_for_model(path: Path, ranker: Ranker, how: Reading) -> RankingData:
     """Read a file with the columns that a model was fitted to, to score its rows.
 
@@ -229,7 +248,8 @@ def read_for_model(path: Path, ranker: Ranker, how: Reading) -> RankingData:
     and need not be there.
     """
     names = column_names(ranker)
-    data = read_file(path, how, names or None, labelled=not names)
+    own = category_names(ranker)
+    data = read_file(path, how, names or None, labelled=not names, categories=own)
     return with_columns(data, int(ranker.n_features_in_), path)
 
 
@@ -255,7 +275,7 @@ def scores_of(ranker: Ranker, data: RankingData) -> FloatArray:
         # The columns were found by name already, in `read_for_model`.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         if isinstance(data.X, np.ndarray) or not len(ranker.steps_):
-            return ranker.predict(data.X, qid=data.qid)
+            return ranker.predict(data, qid=data.qid)
         # Steps that learned from dense rows may not take sparse ones: the file alone decides what
         # is read. So rows are filled up, some whole queries at a time.
         scores = np.empty(len(data))

@@ -29,6 +29,7 @@ from tierrank.errors import Argument, ArgumentError, ArgumentWarning, Column
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tierrank.data.ranking_data import Categories
     from tierrank.ranking.comparison import Standing
 
 
@@ -306,13 +307,19 @@ class Reading:
         """The column of a table that says how much a row's list counts, which is no feature."""
         return None
 
+    @property
+    def categorical(self) -> Categories:
+        """Columns of a table that hold categories."""
+        return ()
+
     def cache_for(self, *files: Path) -> bool | Path:
         """Whether, or in which folder, arrays of files that are read together are kept."""
         return False
 
     def columns(self) -> dict[str, object]:
         """What is said of columns that only a table has, by option."""
-        return {"--drop": self.drop, "--separator": self.separator, "--weight-column": self.weight}
+        return {"--drop": self.drop, "--separator": self.separator, "--weight-column": self.weight,
+                "--categories": self.categorical not in ((), "auto")}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +25,7 @@ from tierrank.cli.options import (
 
 if TYPE_CHECKING:
     from tierrank.cli.inputs import Parts
+    from tierrank.data.ranking_data import Categories
     from tierrank.ranking.base import Ranker
     from tierrank.ranks import Ranks
 
@@ -45,12 +46,21 @@ class TrainingData(options.Caching, options.Reading):
     weight_column: Annotated[str | None, option(
         "Column of a table that says how much a row's query counts in training, the same in all "
         "rows of the query. It is no feature.", metavar="COLUMN", panel=options.DATA)] = None
+    categories: Annotated[list[str] | None, option(
+        "Column of a table that holds categories, of text or numbers, which boosted trees split "
+        "into sets. Repeat for several.", metavar="COLUMN", panel=options.DATA,
+        default="those that Parquet says are dictionaries")] = None
     # fmt: on
 
     @property
     def weight(self) -> str | None:
         """The column of weights."""
         return self.weight_column
+
+    @property
+    def categorical(self) -> Categories:
+        """Columns that hold categories."""
+        return "auto" if self.categories is None else tuple(self.categories)
 
 
 @app.command()
@@ -117,6 +127,10 @@ def train(
         seed=seed,
         threads=threads,
     )
+    if kind != "boosted":
+        if how.categories:
+            raise ValueError("--categories are for --model boosted: other models take numbers.")
+        how = replace(how, categories=[])
     folder = TrainingFolder(out)
     resume, overwrite = after_restart(folder, resume=resume, overwrite=overwrite)
     if cluster:
@@ -250,16 +264,10 @@ def _fit(
         if isinstance(before, type(ranker)) and before.n_features_in_ == parts.train.X.shape[1]:
             before.check_names(parts.train.feature_names)
     train, valid = parts.train, parts.valid
-    held_out = None if valid is None else (valid.X, valid.y, valid.qid)
+    held_out = None if valid is None else (valid, valid.y, valid.qid)
     weights = parts.list_weights()
-    try:
-        with as_options():
-            ranker.fit(train.X, train.y, qid=train.qid, weights=weights, eval_set=held_out, **more)
-    finally:  # also of what Ctrl-C leaves: columns of other files are found by these
-        if train.feature_names is not None:
-            import numpy as np
-
-            ranker.feature_names_in_ = np.asarray(train.feature_names, dtype=object)
+    with as_options():
+        ranker.fit(train, train.y, qid=train.qid, weights=weights, eval_set=held_out, **more)
 
 
 def _summarise(ranker: Ranker, parts: Parts, seconds: float, ranks: Ranks) -> None:
@@ -334,6 +342,8 @@ def _fit_on_cluster(
     if how.valid is None:
         note("without --valid FILE the last tree is kept.")
     held_out = None if how.valid is None else (rows(how.valid), how.label, how.query)
+    if how.categories is not None:
+        ranker.set_params(categories=how.categories)
     with FitDisplay(ranker.metric) as display:
         display.begin("boosted")
         ranker.fit(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,8 @@ from tierrank.tiers import Tiers
 from tierrank.tiers.labels import group_rows
 
 Missing = float | Literal["keep"]
+Categories = Sequence[str] | Literal["auto"]
+"""Columns that hold categories; "auto" for those whose type says so."""
 Part = tuple[int, int]
 """Which part of a file is read, (0, 4) to (3, 4): that of a rank, of so many."""
 
@@ -35,6 +37,9 @@ class RankingData:
         [rows] what followed the `#`, stripped, "" for nothing; None if they were not kept
     feature_names
         [n_features] the names of the columns of `X`, if they have any
+    categories
+        of columns that hold categories, by name: what their numbers in `X` stand for, from 0 on
+        (NaN is a missing one). They are those of these rows: other data have others.
     """
 
     X: Any
@@ -42,6 +47,7 @@ class RankingData:
     qid: AnyArray
     comments: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    categories: Mapping[str, tuple[str, ...]] | None = None
 
     @classmethod
     def from_frame(
@@ -53,6 +59,7 @@ class RankingData:
         features: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         missing: Missing = "keep",
+        categories: Categories = (),
     ) -> RankingData:
         """Take a pandas or polars frame, or a pyarrow table.
 
@@ -73,7 +80,7 @@ class RankingData:
         """
         from tierrank.data.tables.ranking_tables import Wanted, from_frame
 
-        return from_frame(frame, Wanted(label, query, features, drop), missing)
+        return from_frame(frame, Wanted(label, query, features, drop, categories), missing)
 
     def select(self, rows: AnyArray) -> RankingData:
         """The rows that a mask names, in the same order."""
@@ -81,7 +88,7 @@ class RankingData:
         if comments is not None:
             comments = tuple(comments[row] for row in np.flatnonzero(rows))
         X = rows_of(self.X, rows)
-        return RankingData(X, self.y[rows], self.qid[rows], comments, self.feature_names)
+        return replace(self, X=X, y=self.y[rows], qid=self.qid[rows], comments=comments)
 
     def part(self, part: Part) -> RankingData:
         """The rows of a part of the queries, these counted in order of first appearance."""

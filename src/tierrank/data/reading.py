@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -18,10 +19,11 @@ import numpy as np
 
 from tierrank._types import AnyArray
 from tierrank.data.cache import Where
+from tierrank.data.categories import column_of, occurring, recoded, with_columns
 from tierrank.data.files import SUFFIXES, DataFileError, expands, is_table
 from tierrank.data.letor import OneBased, read_letor_files
 from tierrank.data.mapped import blocks, empty_like
-from tierrank.data.ranking_data import Missing, Part, RankingData, fill_value
+from tierrank.data.ranking_data import Categories, Missing, Part, RankingData, fill_value
 from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat
 from tierrank.errors import Argument
@@ -48,6 +50,7 @@ def read(
     cache: Where = False,
     max_expansion: float | None = None,
     part: Part | None = None,
+    categories: Categories = (),
 ) -> RankingData:
     """Read a file of ranking data, in whatever format its name says.
 
@@ -80,6 +83,8 @@ def read(
     part
         (rank, ranks), to read one of so many parts: of LETOR text by bytes (see `read_letor`), of
         Parquet by rows. CSV is read whole, for its part of the queries.
+    categories
+        feature columns of a table that hold categories: see `read_table`
 
     Raises
     ------
@@ -108,7 +113,7 @@ def read(
     return read_files(
         [path], format=format, label=label, query=query, features=features, drop=drop,
         missing=missing, separator=separator, n_features=n_features, one_based=one_based,
-        cache=cache, part=part,
+        cache=cache, part=part, categories=categories,
     )[0]  # fmt: skip
 
 
@@ -128,11 +133,12 @@ def read_files(
     cache: Where = False,
     max_expansion: float | None = None,
     part: Part | None = None,
+    categories: Categories = (),
 ) -> list[RankingData]:
     """Read files of one kind that belong together, so that their columns agree; see `read`."""
     tables = [path for path in paths if is_table(path)] if format == "auto" else paths
     if not tables or format == "letor":
-        if features is not None or drop or separator is not None:
+        if features is not None or drop or separator is not None or categories not in ((), "auto"):
             what = "columns have names in tables alone: leave out "
             named = Argument("features"), ", ", Argument("drop"), " and ", Argument("separator")
             raise DataFileError(paths[0], None, what, *named, ".")
@@ -149,7 +155,7 @@ def read_files(
         table = read_table(
             path, label=label, query=query, features=features, drop=drop, missing=missing,
             separator=separator, format=None if format == "auto" else format, cache=cache,
-            part=part,
+            part=part, categories=categories,
         )  # fmt: skip
         if n_features is not None and table.n_features != n_features:
             raise DataFileError(
@@ -248,6 +254,7 @@ def read_folds(
     cache: Where = False,
     max_expansion: float | None = None,
     part: Part | None = None,
+    categories: Categories = (),
 ) -> list[Fold]:
     """Find the folds in a folder.
 
@@ -271,7 +278,7 @@ def read_folds(
     ----------
     folder
         where to look
-    label, query, features, drop, missing, separator, cache, max_expansion
+    label, query, features, drop, missing, separator, cache, max_expansion, categories
         as in `read`
     part
         as in `read`; numbered parts are read whole, for this part of the queries of each
@@ -296,7 +303,7 @@ def read_folds(
         raise DataFileError(folder, None, "is not a folder: give the one that holds the folds.")
     read = partial(
         read_files, label=label, query=query, features=features, drop=drop, missing=missing,
-        separator=separator, cache=cache, max_expansion=max_expansion,
+        separator=separator, cache=cache, max_expansion=max_expansion, categories=categories,
     )  # fmt: skip
     cut = partial(read, part=part)
     inner = _fold_folders(folder)
@@ -350,7 +357,19 @@ class _Parts:
 
 
 def _joined(parts: Sequence[RankingData]) -> RankingData:
-    matrices = [part.X for part in parts]
+    names = parts[0].feature_names or ()
+    categories: dict[str, tuple[str, ...]] = {}
+    recodings: list[dict[int, AnyArray]] = [{} for _ in parts]
+    for at, name in enumerate(names):
+        if any(name in (part.categories or ()) for part in parts):
+            columns = [column_of(part, at) for part in parts]
+            known = categories[name] = tuple(sorted(set(chain(*map(occurring, columns)))))
+            for recoding, column in zip(recodings, columns, strict=True):
+                recoding[at] = recoded(column, known)
+    matrices = [
+        with_columns(part.X, recoding) if recoding else part.X
+        for part, recoding in zip(parts, recodings, strict=True)
+    ]
     if all(isinstance(X, np.ndarray) for X in matrices):
         rows = sum(map(len, matrices))
         X: Any = empty_like(matrices[0], (rows, matrices[0].shape[1]))
@@ -361,7 +380,8 @@ def _joined(parts: Sequence[RankingData]) -> RankingData:
         X = vstack(matrices, format="csr")
     qid = np.concatenate(_one_kind([part.qid for part in parts]))
     y = np.concatenate([part.y for part in parts])
-    return RankingData(X, y, qid, feature_names=parts[0].feature_names)
+    own = categories or None
+    return RankingData(X, y, qid, feature_names=parts[0].feature_names, categories=own)
 
 
 def _one_kind(qids: Sequence[AnyArray]) -> list[AnyArray]:

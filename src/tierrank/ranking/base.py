@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tierrank import losses, metrics
 from tierrank._types import AnyArray
+from tierrank.data.ranking_data import RankingData
+from tierrank.data.tables.columns import BadColumn, frame_columns, is_frame
 from tierrank.losses.objective import Objective
 from tierrank.ranking.features import Steps, steps_from
 from tierrank.ranking.features.base import check_finite, parts_of
@@ -241,6 +245,26 @@ def _mark(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little", signed=True)
 
 
+@contextmanager
+def names_known(ranker: Any, data: RankingData | None, *, reset: bool) -> Iterator[None]:
+    """Let names of columns be those of ranking data, whose X is an array and has none."""
+    if data is None or data.feature_names is None:
+        yield
+        return
+    names = np.asarray(data.feature_names, dtype=object)
+    fitted = getattr(ranker, "feature_names_in_", names)
+    if not reset and fitted.tolist() != names.tolist():
+        raise ValueError(
+            f"the columns are {', '.join(names[:30])}, but the model was fitted to "
+            f"{', '.join(map(str, fitted[:30]))}: read them with features= these names"
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+    if reset:
+        ranker.feature_names_in_ = names
+
+
 def sum_and_number(values: AnyArray) -> tuple[float, int]:
     """Of a metric's values of all lists that have one."""
     known = values[~np.isnan(values)]
@@ -279,6 +303,10 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     metric: str
     query_column: str | int | None
     random_state: int | None
+    _no_text: ClassVar[str] = (  # what to do with a column that holds categories
+        "turn it into some (scikit-learn's OneHotEncoder, pandas.get_dummies), leave it out, or "
+        "take a BoostedRanker, whose trees split categories"
+    )
     _ranks: Ranks = ALONE  # in a fit, the processes of which each has a part of the lists
     history_: History
     steps_: Steps
@@ -560,7 +588,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         reset: bool = True,
     ) -> tuple[tuple[Any, Any], tuple[Any, AnyArray | None]]:
         """Check X and y, and give them with (qid, lengths); `call` shows how, where it must be."""
-        X, column = split_query_column(X, self.query_column)
+        data = X if isinstance(X, RankingData) else None
+        X, column = (X, X.qid) if data else split_query_column(X, self.query_column)
         if qid is None and group is None:
             qid = column
             if qid is None and call is not None:
@@ -571,14 +600,40 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             "ensure_all_finite": False,  # check_finite says where, and what to do
             "reset": reset,
         }
-        if y is None:
-            X = validate_data(self, X, **options)
-        else:
+        if y is not None:
             least = 0 if self._ranks.size > 1 else 2 if reset else 1
-            X, y = validate_data(self, X, y, y_numeric=True, ensure_min_samples=least, **options)
+            options |= {"y": y, "y_numeric": True, "ensure_min_samples": least}
+        with names_known(self, data, reset=reset):
+            X = self._numbers(X, reset=reset)
+            with self._text_explained(X):
+                X = validate_data(self, X, **options)
+        if y is not None:
+            X, y = X
             y = np.asarray(y, dtype=np.float64)
         check_finite(X, allow_nan=self._takes_missing())
         return (X, y), list_keys(X.shape[0], qid, group)
+
+    def _numbers(self, X: Any, *, reset: bool) -> Any:
+        """X without categories: they are refused here, and a subclass that knows them has codes."""
+        if not isinstance(X, RankingData):
+            return X
+        for name in X.categories or ():
+            raise ValueError(f"column {name!r} holds categories, no numbers: {self._no_text}")
+        return X.X
+
+    @contextmanager
+    def _text_explained(self, X: Any) -> Iterator[None]:
+        """Say which column of a frame it is that holds no numbers, and what to do."""
+        try:
+            yield
+        except ValueError as error:
+            if "could not convert" not in str(error) or not is_frame(X):
+                raise
+            columns = frame_columns(X)
+            for at, name in enumerate(columns.names):
+                if isinstance(columns.floats(at), BadColumn):
+                    raise ValueError(f"column {name!r} holds no numbers: {self._no_text}") from None
+            raise
 
     def _takes_missing(self) -> bool:
         return self.allows_missing or Steps(steps_from(self.features)).fills_missing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
@@ -12,12 +12,25 @@ from typing import Any, ClassVar, Literal, NamedTuple, Never, Protocol, Self
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tierrank._types import AnyArray
+from tierrank.data.categories import (
+    called,
+    check_kind,
+    chosen_columns,
+    column_names,
+    column_of,
+    occurring,
+    recoded,
+    with_columns,
+)
 from tierrank.data.cluster import is_dask
+from tierrank.data.mapped import folder_of
+from tierrank.data.ranking_data import RankingData
 from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
 from tierrank.ranking.derivatives import BoostingObjective, Derivatives
+from tierrank.ranking.features import steps_from
 from tierrank.ranking.forest import Forest
 from tierrank.ranking.growers import Grower, LightGBMTrees, TreeSettings, XGBoostTrees
 from tierrank.storage import Arrays
@@ -64,6 +77,11 @@ class BoostedRanker(Ranker):
         values of a feature are put into so many bins
     library_params
         further parameters, under the library's own names
+    categories
+        columns whose values are names rather than amounts: the trees split them into sets, as the
+        library does by itself. "auto": columns of a frame whose type is categorical (pandas,
+        polars) or a dictionary (pyarrow). Or a list of names or numbers of columns, of text or
+        numbers. None: there are none. A category that no training row had counts as missing.
     features, metric, query_column, random_state
         as in the other rankers
     threads
@@ -77,6 +95,9 @@ class BoostedRanker(Ranker):
         [features, after the feature steps] shares in the gain of all splits
     objective_state_
         the objective's own parameters, where it learns some
+    categories_
+        by number of column, the categories of the training rows: codes in the forest are places
+        in this
 
     Examples
     --------
@@ -93,6 +114,10 @@ class BoostedRanker(Ranker):
 
     forest_: Forest
     objective_state_: dict[str, float]
+    categories_: dict[int, tuple[str, ...]]
+    _no_text: ClassVar[str] = (
+        "name it in categories=[…] for trees that split its values into sets, or leave it out"
+    )
 
     def __init__(
         self,
@@ -112,6 +137,7 @@ class BoostedRanker(Ranker):
         patience: int | None = 50,
         bins: int = 255,
         library_params: dict[str, Any] | None = None,
+        categories: Sequence[str | int] | Literal["auto"] | None = "auto",
         features: Any = None,
         metric: str = "ndcg@10",
         threads: int | None = None,
@@ -133,6 +159,7 @@ class BoostedRanker(Ranker):
         self.patience = patience
         self.bins = bins
         self.library_params = library_params
+        self.categories = categories
         self.features = features
         self.metric = metric
         self.threads = threads
@@ -305,10 +332,51 @@ class BoostedRanker(Ranker):
         check_count("trees", self.trees)
         if self.patience is not None:
             check_count("patience", self.patience)
-        given = {field.name: getattr(self, field.name) for field in fields(TreeSettings)}
+        own = (field.name for field in fields(TreeSettings) if field.name != "categorical")
+        given = {name: getattr(self, name) for name in own}
         given["threads"] = torch.get_num_threads() if self.threads is None else self.threads
         given["library_params"] = self.library_params or {}
+        given["categorical"] = tuple(getattr(self, "categories_", ()))
         return TreeSettings(**given)
+
+    def _numbers(self, X: Any, *, reset: bool) -> Any:
+        """X with codes for categories, which are those of the training rows."""
+        columns = chosen_columns(X, self.categories) if reset else sorted(self.categories_)
+        if reset:
+            self.categories_ = {}
+        if not columns:
+            return super()._numbers(X, reset=reset)
+        rows = X.X if isinstance(X, RankingData) else X
+        if not reset:
+            with warnings.catch_warnings():  # which are said again
+                warnings.simplefilter("ignore")
+                validate_data(self, rows, reset=False, skip_check_array=True)
+        self._check_for_categories(X, rows, columns)
+        codes = {}
+        for at in columns:
+            column = column_of(X, at)
+            if reset:
+                self.categories_[at] = occurring(column)
+            check_kind(called(X, at), column, self.categories_[at])
+            codes[at] = recoded(column, self.categories_[at])
+        return with_columns(rows, codes)
+
+    def _check_for_categories(self, X: Any, rows: Any, columns: Sequence[int]) -> None:
+        """Refuse what cannot go with them."""
+        names = column_names(X)
+        for name in X.categories or () if rows is not X else ():
+            if names.index(name) not in columns:
+                raise ValueError(f"column {name!r} holds categories, and in training held numbers")
+        what = f"column {called(X, columns[0])} holds categories, "
+        if steps := steps_from(self.features):
+            raise ValueError(
+                f"{what}which {type(steps[0]).__name__} would take for amounts: leave out features "
+                "(trees do not mind scales or missing values)"
+            )
+        if hasattr(rows, "indptr"):
+            raise ValueError(f"{what}but X is sparse, where 0 is no category: give X.toarray()")
+        if folder_of(rows) is not None:
+            raise ValueError(f"{what}but X is mapped from a file: give rows that are in memory")
 
     # -- what was learned ---------------------------------------------------------------------
 
@@ -317,6 +385,8 @@ class BoostedRanker(Ranker):
 
     def _to_state(self) -> tuple[dict[str, Any], Arrays]:
         info = {"n_features": self.forest_.n_features, "objective_state": self.objective_state_}
+        if self.categories_:
+            info["categories"] = {str(at): list(words) for at, words in self.categories_.items()}
         return info, self.forest_.arrays()
 
     def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
@@ -326,8 +396,28 @@ class BoostedRanker(Ranker):
                 f"the forest looks at {self.forest_.n_features} features, of {self._width} there "
                 "are"
             )
+        self.categories_ = _categories_from(info.get("categories", {}), self.forest_)
         state = info["objective_state"]
         self.objective_state_ = {str(name): float(value) for name, value in state.items()}
+
+
+def _categories_from(saved: Any, forest: Forest) -> dict[int, tuple[str, ...]]:
+    """Those of a saved model, by number of column; refuses what does not go with the forest."""
+    if not isinstance(saved, dict) or not all(
+        isinstance(words, list) and all(isinstance(word, str) for word in words)
+        for words in saved.values()
+    ):
+        raise ValueError("the categories of the model are no lists of text by column")
+    found = {int(at): tuple(words) for at, words in saved.items()}
+    split = forest.category_counts > 0 if forest.splits_categories else np.zeros(0, bool)
+    for at, words in found.items():
+        if not 0 <= at < forest.n_features or len(set(words)) < len(words):
+            raise ValueError(f"the categories of column {at} are none, or twice the same")
+    columns = np.repeat(forest.feature, forest.category_counts) if len(split) else split
+    for at in np.unique(columns):
+        if forest.categories[columns == at].max() >= len(found.get(int(at), ())):
+            raise ValueError(f"the forest splits categories of column {at} that have no name")
+    return found
 
 
 @dataclass(frozen=True)
@@ -378,7 +468,8 @@ class BoostingState:
     @classmethod
     def from_saved(cls, state: dict[str, Any], tensors: Arrays) -> BoostingState:
         """From what a checkpoint gave."""
-        forest = {name: tensors[f"forest.{name}"] for name in Forest.KINDS}
+        prefix = "forest."
+        forest = {name[len(prefix) :]: tensors[name] for name in tensors if name.startswith(prefix)}
         return cls(
             Forest.from_arrays(state["n_features"], forest),
             tensors.get("scores"),

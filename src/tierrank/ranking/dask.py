@@ -25,8 +25,14 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from tierrank._types import AnyArray
+from tierrank.data.categories import chosen_columns, column_of, occurring
 from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, is_dask, parquet, workers_of
-from tierrank.ranking.base import TrainingRows, sum_and_number, validation_set
+from tierrank.ranking.base import (
+    TrainingRows,
+    split_query_column,
+    sum_and_number,
+    validation_set,
+)
 from tierrank.ranking.boosted import Boosting, BoostingState, LocalRows, Step, torch_threads
 from tierrank.ranking.derivatives import BoostingObjective, newton_step
 from tierrank.ranking.features import Impute, QueryScale, Steps, steps_from
@@ -70,6 +76,7 @@ def fit(
     _note_features(ranker, X, taken)
     if before is not None:
         ranker._check_same_features(before)
+    _note_categories(ranker, client, X, taken)
     reader = copy(ranker)
     train = _Parts.read(client, reader, (X, y, qid, weights), shuffle, "X")
     held_out, given = None, validation_set(eval_set)
@@ -256,7 +263,7 @@ def _note_features(ranker: BoostedRanker, X: Any, taken: list[str]) -> None:
         named = [ranker.query_column] if isinstance(ranker.query_column, str) else []
         for name in {*taken, *named} - set(X.columns):
             raise ValueError(f"X has no column {name!r}: it has {', '.join(map(str, X.columns))}")
-        like = X._meta.drop(columns=list({*taken, *named}))
+        like = _features(ranker, X._meta, taken)
     else:
         like = np.empty((0, X.shape[1] - (ranker.query_column is not None)))
     validate_data(ranker, like, reset=True, skip_check_array=True)
@@ -270,6 +277,38 @@ def _note_features(ranker: BoostedRanker, X: Any, taken: list[str]) -> None:
             )
     one = np.zeros((1, like.shape[1]))
     ranker.steps_.fit_transform(one, np.zeros(1), np.zeros(1))
+
+
+def _features(ranker: BoostedRanker, frame: Any, taken: Sequence[str]) -> Any:
+    """A partition without its labels, queries and weights."""
+    without = frame.drop(columns=list(set(taken))) if taken else frame
+    return split_query_column(without, ranker.query_column)[0]
+
+
+def _note_categories(ranker: BoostedRanker, client: Any, X: Any, taken: list[str]) -> None:
+    """Set the categories of all partitions, of which each may have a dictionary of its own.
+
+    That reads the columns once more, before the fit.
+    """
+    from dask import delayed
+
+    like = _features(ranker, X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1])), taken)
+    columns = chosen_columns(like, ranker.categories)
+    ranker.categories_ = dict.fromkeys(columns, ())
+    if not columns:
+        return
+    ranker._check_for_categories(like, like, columns)
+    tasks = [delayed(_categories)(ranker, part, taken, columns) for part in _delayed(X)]
+    for found in gathered(client, client.compute(tasks)):
+        for at, words in found.items():
+            ranker.categories_[at] = tuple(sorted({*ranker.categories_[at], *words}))
+
+
+def _categories(
+    ranker: BoostedRanker, part: Any, taken: list[str], columns: list[int]
+) -> dict[int, tuple[str, ...]]:
+    rows = _features(ranker, part, taken)
+    return {at: occurring(column_of(rows, at)) for at in columns}
 
 
 def _blocks(columns: tuple[Any, ...], what: str) -> list[tuple[Any, ...]]:

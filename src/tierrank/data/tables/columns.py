@@ -85,6 +85,9 @@ class Columns(Protocol):
     def decimal(self, position: int) -> bool:
         """Whether its numbers may be decimals that a float64 rounds."""
 
+    def categorical(self, position: int) -> bool:
+        """Whether its type says that it holds categories."""
+
 
 # Numbers ------------------------------------------------------------------------------------------
 
@@ -247,17 +250,17 @@ _CELL = 8  # bytes
 
 def is_frame(data: Any) -> bool:
     """Whether it is a frame of any of the four libraries."""
-    return _library(data) is not None
+    return frame_library(data) is not None
 
 
 def is_numbered(frame: Any) -> bool:
     """Whether a frame is of pandas and its columns have no names but numbers, as of an array."""
-    return _library(frame) == "pandas" and type(frame.columns).__name__ == "RangeIndex"
+    return frame_library(frame) == "pandas" and type(frame.columns).__name__ == "RangeIndex"
 
 
 def frame_columns(frame: Any) -> Columns:
     """Give the columns of a frame of any of the four libraries."""
-    kind = _library(frame)
+    kind = frame_library(frame)
     if kind == "pandas":
         return PandasColumns(frame)
     if kind == "polars":
@@ -268,7 +271,7 @@ def frame_columns(frame: Any) -> Columns:
 
 def arrow_table(frame: Any) -> Any:
     """A frame of any of the four libraries as a `pyarrow.Table`."""
-    kind = _library(frame)
+    kind = frame_library(frame)
     if kind == "pandas":
         import pyarrow as pa
 
@@ -286,7 +289,7 @@ def arrow_table(frame: Any) -> Any:
     )
 
 
-def _library(data: Any) -> str | None:
+def frame_library(data: Any) -> str | None:
     """Whose frame it is, if it is one."""
     libraries = {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
     marks = {
@@ -336,13 +339,17 @@ class PandasColumns:
         values, missing = series.tolist(), series.isna().to_numpy()
         for row in np.flatnonzero(missing).tolist():  # pandas has four ways to say it
             values[row] = None
-        return _distinct(values, bad_type(series.dtype, what))
+        return distinct_of(values, bad_type(series.dtype, what))
 
     def decimal(self, position: int) -> bool:
         """Whether its numbers may be decimals, which pandas keeps as objects."""
         from pandas.api import types
 
         return bool(types.is_object_dtype(self._frame.dtypes.iloc[position]))
+
+    def categorical(self, position: int) -> bool:
+        """Whether its type says that it holds categories."""
+        return str(self._frame.dtypes.iloc[position]).startswith(("category", "dictionary"))
 
 
 class PolarsColumns:
@@ -372,11 +379,17 @@ class PolarsColumns:
         series = self._frame.to_series(position)
         if series.dtype.is_nested():
             return BadColumn(bad_type(series.dtype, what))
-        return _distinct(series.to_list(), bad_type(series.dtype, what))
+        return distinct_of(series.to_list(), bad_type(series.dtype, what))
 
     def decimal(self, position: int) -> bool:
         """Whether its numbers are decimals."""
         return bool(self._frame.dtypes[position].is_decimal())
+
+    def categorical(self, position: int) -> bool:
+        """Whether its type says that it holds categories."""
+        import polars as pl
+
+        return self._frame.dtypes[position] in (pl.Categorical, pl.Enum)
 
 
 def _floats_of_objects(values: list[Any], missing: list[bool]) -> FloatArray | BadColumn:
@@ -399,7 +412,8 @@ def _large_integer(values: list[Any], missing: list[bool]) -> BadColumn:
     return BadColumn.with_integer(int(values[row]), row)
 
 
-def _distinct(values: list[Any], why_not: str) -> Distinct | BadColumn:
+def distinct_of(values: list[Any], why_not: str) -> Distinct | BadColumn:
+    """The distinct values of a list; `why_not` is for what cannot be hashed."""
     try:
         number = {value: code for code, value in enumerate(dict.fromkeys(values))}
     except TypeError:
@@ -446,6 +460,12 @@ class ArrowColumns:
         from pyarrow import types
 
         return bool(types.is_decimal(_plain(self._column(position)).type))
+
+    def categorical(self, position: int) -> bool:
+        """Whether its type says that it holds categories."""
+        from pyarrow import types
+
+        return bool(types.is_dictionary(self._column(position).type))
 
     def _column(self, position: int) -> Any:
         return self._table.column(self._place[self.names[position]])

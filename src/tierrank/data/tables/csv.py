@@ -264,6 +264,10 @@ class CsvColumns:
         longest = compute.max(compute.utf8_length(self._cells[position])).as_py()
         return longest is not None and longest > _SURE_DIGITS
 
+    def categorical(self, position: int) -> bool:
+        """Text does not say."""
+        return False
+
     def words(self, position: int, rows: IntArray) -> list[str]:
         """What is written in some rows of a column."""
         import pyarrow as pa

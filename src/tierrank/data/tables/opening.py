@@ -191,6 +191,14 @@ class Table:
         written = isinstance(self._column(at), CsvColumns)
         return keys_of_words(values, what, missing) if written else keys_of(values, what)
 
+    def is_categorical(self, at: int) -> bool:
+        """Whether the type of a column says that it holds categories."""
+        return self._column(at).categorical(at)
+
+    def missing_words(self, at: int) -> Sequence[str]:
+        """Words that stand for what is missing: of text, which has no other way to say it."""
+        return MISSING if isinstance(self._column(at), CsvColumns) else ()
+
     def sides(self, first: int, second: int) -> Sides:
         """Read two columns: integers if all names of both are whole numbers, else strings."""
         columns = [self.keys(at, "side") for at in (first, second)]

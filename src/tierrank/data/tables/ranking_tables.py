@@ -15,8 +15,16 @@ import numpy as np
 from tierrank._types import FloatArray
 from tierrank.data import cache as caching
 from tierrank.data.cache import Builder, Cache, Where, Words, words_of
+from tierrank.data.categories import coded
 from tierrank.data.files import PARQUET, SEPARATORS, SUFFIXES, expands, shown, writing
-from tierrank.data.ranking_data import Missing, Part, RankingData, check_part, fill_value
+from tierrank.data.ranking_data import (
+    Categories,
+    Missing,
+    Part,
+    RankingData,
+    check_part,
+    fill_value,
+)
 from tierrank.data.tables.columns import (
     MISSING,
     BadColumn,
@@ -48,6 +56,7 @@ class Wanted(NamedTuple):
     query: str
     features: Sequence[str] | None
     drop: Sequence[str]
+    categories: Categories = ()
 
 
 @expands
@@ -64,6 +73,7 @@ def read_table(
     cache: Where = False,
     max_expansion: float | None = None,
     part: Part | None = None,
+    categories: Categories = (),
 ) -> RankingData:
     """Read a CSV or Parquet file with named columns.
 
@@ -87,7 +97,8 @@ def read_table(
         the columns of `X`, in this order; without it, all others as they stand in the file.
         They hold numbers, or true and false throughout.
     drop
-        columns that are no features; a column that does not hold numbers must be named here
+        columns that are no features; a column that does not hold numbers must be named here, or in
+        `categories`
     missing
         what a cell becomes that is null, NaN, empty, NA, N/A, NULL or None: "keep" for NaN, or
         a number
@@ -106,6 +117,10 @@ def read_table(
         (rank, ranks), to read one of so many parts: of Parquet the row groups that hold about so
         many rows of those, from where a query begins to where one ends. Rows of a query are then
         adjacent. CSV is read whole, for its part of the queries.
+    categories
+        feature columns that hold categories, of text or numbers, for a `BoostedRanker`; "auto" for
+        those that Parquet says are dictionaries. A category is what is written: "07" is not "7".
+        `X` has their places in `RankingData.categories`. They do not go with `cache`.
 
     Raises
     ------
@@ -130,9 +145,15 @@ def read_table(
            [7. , 2. ],
            [3. , 1. ]])
     """
-    wanted, fill = Wanted(label, query, features, drop), fill_value(missing)
+    wanted, fill = Wanted(label, query, features, drop, categories), fill_value(missing)
     check_part(part)
     if cache is not False:
+        if categories and categories != "auto":
+            raise TableError(
+                Path(path), None, "columns of ", Argument("categories"),
+                " are read into memory: leave out ", Argument("cache"), ".",
+            )  # fmt: skip
+        wanted = wanted._replace(categories=())
         whole = _from_cache(Path(path), wanted, fill, (format, separator), cache)
         return whole if part is None else whole.part(part)
     cut = None if part is None else partial(parquet_part, query=query, part=part)
@@ -153,7 +174,7 @@ def _from_cache(
 ) -> RankingData:
     """Read a table in pieces, into a cache, or what is left of it; `how` is format, separator."""
     suffix, separator = table_kind(path, *how)
-    columns = [list(each) if isinstance(each, tuple) else each for each in wanted]
+    columns = [list(each) if isinstance(each, tuple) else each for each in wanted[:4]]
     read_as = {"as": [suffix, separator], "missing": repr(missing), "piece": caching.PIECE}
     options = {"columns": columns, **read_as}
     kept = Cache([path], "table", options, where, _KINDS, TableError)
@@ -226,12 +247,14 @@ class _Choice(NamedTuple):
     label: int | None
     query: int
     features: list[int]
+    categories: list[int]
 
 
 def _choose(table: Table, wanted: Wanted) -> _Choice:
     """Find the wanted columns among those that there are."""
-    for option, given in (("features", wanted.features), ("drop", wanted.drop)):
-        if isinstance(given, str):
+    for option in ("features", "drop", "categories"):
+        given = getattr(wanted, option)
+        if isinstance(given, str) and (option, given) != ("categories", "auto"):
             what = f" is a list of column names, not one string: [{given!r}]."
             raise ArgumentError(Argument(option), what)
     names = table.names
@@ -261,7 +284,13 @@ def _choose(table: Table, wanted: Wanted) -> _Choice:
             taken.add(i)
     for i in features:
         refuse_row_numbers(table, [i], "leave it out with ", Argument("drop", (names[i],)), ".")
-    return _Choice(label, query, features)
+    named = () if wanted.categories == "auto" else wanted.categories
+    categories = [table.find(name, "categories") for name in named]
+    for i in categories:
+        if i not in features:
+            what = f" names {shown(names[i])}, which is no feature: leave it out."
+            table.refuse(Argument("categories"), what)
+    return _Choice(label, query, features, categories)
 
 
 def refuse_row_numbers(table: Table, features: Sequence[int], *advice: object) -> None:
@@ -276,8 +305,11 @@ def refuse_row_numbers(table: Table, features: Sequence[int], *advice: object) -
 
 def _ranking_data(table: Table, wanted: Wanted, missing: float) -> RankingData:
     """Take the wanted columns of a table."""
-    label, query, features = _choose(table, wanted)
-    table.load(query, numbers=[*([] if label is None else [label]), *features])
+    label, query, features, categorical = _choose(table, wanted)
+    plain = [at for at in features if at not in categorical]
+    table.load(query, *categorical, numbers=[*([] if label is None else [label]), *plain])
+    if wanted.categories == "auto":
+        categorical = [at for at in features if table.is_categorical(at)]
 
     def numbers(at: int, what: str, *advice: object) -> FloatArray:
         found = table.floats_or_fault(at, keep=False)
@@ -294,15 +326,26 @@ def _ranking_data(table: Table, wanted: Wanted, missing: float) -> RankingData:
         what = f"the label is {wrong}: labels are finite numbers, such as 0, 1 or 2."
         table.check(~finite, label, what)
     X = np.empty((table.rows, len(features)))
+    categories: dict[str, tuple[str, ...]] = {}
     for target, at in zip(X.T, features, strict=True):
+        if at in categorical:
+            try:
+                column = coded(table.distinct(at, "category"), table.missing_words(at))
+            except ValueError as error:
+                table.refuse(f"the column {shown(table.names[at])} {error}.")
+            target[:] = np.where(column.codes < 0, np.nan, column.codes)
+            categories[table.names[at]] = tuple(column.values)
+            continue
         target[:] = numbers(
-            at, "feature", " Mend it, or leave the column out by ", Argument("drop"), "."
-        )
+            at, "feature", " Mend it, or leave the column out by ", Argument("drop"),
+            ". If it holds categories, boosted trees take it by ", Argument("categories"), ".",
+        )  # fmt: skip
+        if not np.isnan(missing):
+            target[np.isnan(target)] = missing
     qid = table.unordered_keys(query, "query")
-    if not np.isnan(missing):
-        X[np.isnan(X)] = missing
     names = tuple(table.names[i] for i in features)
-    return RankingData(X, y, qid.keys[qid.codes], feature_names=names)
+    keys = qid.keys[qid.codes]
+    return RankingData(X, y, keys, feature_names=names, categories=categories or None)
 
 
 def write_table(
@@ -332,6 +375,8 @@ def write_table(
     path = Path(path)
     suffix = table_suffix(path)
     need_pyarrow(path)
+    for name in data.categories or ():
+        raise ValueError(f"the column {shown(name)} holds categories, which are not written.")
     names = data.feature_names or tuple(f"f{i}" for i in range(1, data.n_features + 1))
     header = [label, query, *names]
     _check(data, names, header)
