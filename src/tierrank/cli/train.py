@@ -252,17 +252,9 @@ def _describe(ranker: Ranker, parts: Parts, ranks: Ranks) -> None:
         console.print(f"{ranks.size} processes, each with its part of the queries")
 
 
-def _fit(
-    ranker: Ranker, parts: Parts, ranks: Ranks, *, init_model: Path | None, **more: Any
-) -> None:
+def _fit(ranker: Ranker, parts: Parts, ranks: Ranks, **more: Any) -> None:
     if ranks.size > 1:
         more["sharded"] = True
-    if init_model is not None:
-        from tierrank.storage import load
-
-        more["init_model"] = before = load(init_model)
-        if isinstance(before, type(ranker)) and before.n_features_in_ == parts.train.X.shape[1]:
-            before.check_names(parts.train.feature_names)
     train, valid = parts.train, parts.valid
     held_out = None if valid is None else (valid, valid.y, valid.qid)
     weights = parts.list_weights()

@@ -47,6 +47,8 @@ THEIR_WORDS = {
     "seed": "random_state",
     "reg_alpha": "library_params", "lambda_l1": "library_params", "gamma": "library_params",
     "min_split_gain": "library_params", "min_gain_to_split": "library_params",
+    "categorical_feature": "categories", "cat_features": "categories",
+    "enable_categorical": "categories",
 }  # fmt: skip
 """What LightGBM, XGBoost and CatBoost call the arguments of our rankers."""
 
@@ -61,6 +63,8 @@ THEIR_FIT_WORDS = {
     "callbacks": "watch, which is called after every step",
     "verbose": "watch, which is called after every step",
     "xgb_model": "init_model",
+    "categorical_feature": "the constructor's categories",
+    "cat_features": "the constructor's categories",
 }
 """What they call the arguments of `fit`, and what to write."""
 

@@ -115,6 +115,7 @@ class BoostedRanker(Ranker):
     forest_: Forest
     objective_state_: dict[str, float]
     categories_: dict[int, tuple[str, ...]]
+    _kept_categories: dict[int, tuple[str, ...]] | None = None
     _no_text: ClassVar[str] = (
         "name it in categories=[…] for trees that split its values into sets, or leave it out"
     )
@@ -339,11 +340,31 @@ class BoostedRanker(Ranker):
         given["categorical"] = tuple(getattr(self, "categories_", ()))
         return TreeSettings(**given)
 
+    def _before(self, init_model: Any) -> Self | None:
+        before = super()._before(init_model)
+        self._kept_categories = None if before is None else before.categories_
+        return before
+
+    def _begin_categories(self, X: Any) -> list[int]:
+        """Which columns of the training rows hold them; those of a ranker before stay as they are.
+
+        Its trees know no others, so that what they say stays the same.
+        """
+        columns = chosen_columns(X, self.categories)
+        if (kept := self._kept_categories) is None:
+            self.categories_ = dict.fromkeys(columns, ())
+            return columns
+        for at in set(columns) - set(kept):
+            raise ValueError(
+                f"column {called(X, at)} holds categories, but to init_model it held numbers: give "
+                "numbers again, or begin anew"
+            )
+        self.categories_ = dict(kept)
+        return sorted(kept)
+
     def _numbers(self, X: Any, *, reset: bool) -> Any:
         """X with codes for categories, which are those of the training rows."""
-        columns = chosen_columns(X, self.categories) if reset else sorted(self.categories_)
-        if reset:
-            self.categories_ = {}
+        columns = self._begin_categories(X) if reset else sorted(self.categories_)
         if not columns:
             return super()._numbers(X, reset=reset)
         rows = X.X if isinstance(X, RankingData) else X
@@ -355,7 +376,7 @@ class BoostedRanker(Ranker):
         codes = {}
         for at in columns:
             column = column_of(X, at)
-            if reset:
+            if reset and self._kept_categories is None:
                 self.categories_[at] = occurring(column)
             check_kind(called(X, at), column, self.categories_[at])
             codes[at] = recoded(column, self.categories_[at])

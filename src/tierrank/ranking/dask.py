@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from tierrank._types import AnyArray
-from tierrank.data.categories import chosen_columns, column_of, occurring
+from tierrank.data.categories import column_of, occurring
 from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, is_dask, parquet, workers_of
 from tierrank.ranking.base import (
     TrainingRows,
@@ -293,11 +293,12 @@ def _note_categories(ranker: BoostedRanker, client: Any, X: Any, taken: list[str
     from dask import delayed
 
     like = _features(ranker, X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1])), taken)
-    columns = chosen_columns(like, ranker.categories)
-    ranker.categories_ = dict.fromkeys(columns, ())
+    columns = ranker._begin_categories(like)
     if not columns:
         return
     ranker._check_for_categories(like, like, columns)
+    if ranker._kept_categories is not None:
+        return
     tasks = [delayed(_categories)(ranker, part, taken, columns) for part in _delayed(X)]
     for found in gathered(client, client.compute(tasks)):
         for at, words in found.items():

@@ -277,6 +277,9 @@ def to_onnx(model: Any, path: Path | str, *, dtype: Dtype = "float32") -> Path:
         float64 (all but the layers of a network) is in float64 inside. "float64" is for features
         that need more than seven digits; trees then need a runtime that knows ai.onnx.ml 5.
 
+    A column of categories takes their codes: the place of each, from 0, in `categories_`, which the
+    file's metadata have too, and NaN for what is missing or is not there.
+
     Examples
     --------
     >>> import tempfile, numpy as np, onnxruntime, tierrank as tr
@@ -343,6 +346,11 @@ def _about(model: Any) -> str:
     )
     if _scores_lists(model):
         text += " All rows of a call are one list."
+    if getattr(model, "categories_", None):
+        text += (
+            " A column of categories takes their places, from 0, in the lists that the metadata "
+            "have under categories, and NaN for others."
+        )
     return text
 
 
@@ -353,6 +361,8 @@ def _notes(model: Any) -> dict[str, str]:
         "one_list_a_call": json.dumps(_scores_lists(model)),
     }
     names = getattr(model, "feature_names_in_", None)
+    if categories := getattr(model, "categories_", None):
+        notes["categories"] = json.dumps(categories, ensure_ascii=False)
     if names is not None:
         notes["feature_names"] = json.dumps([str(name) for name in names], ensure_ascii=False)
     return notes
@@ -417,6 +427,8 @@ def example_rows(model: Ranker, dtype: np.dtype[Any]) -> AnyArray:
     forest = getattr(model, "forest_", None)
     if forest is not None and all(isinstance(step, Standardize) for step in steps):
         usual = ~forest.is_leaf & (np.abs(forest.threshold) < 1e30)  # some stand for infinity
+        if forest.splits_categories:
+            usual &= forest.category_counts == 0
         for feature in np.unique(forest.feature[usual]):
             here = rng.random(ROWS) < 0.7
             own = forest.threshold[usual & (forest.feature == feature)]
@@ -424,6 +436,8 @@ def example_rows(model: Ranker, dtype: np.dtype[Any]) -> AnyArray:
     for step in reversed(steps):
         if isinstance(step, Standardize) and step.n_features_in_ == n_features:
             rows = rows * step.scale_ + step.mean_
+    for feature, words in getattr(model, "categories_", {}).items():
+        rows[:, feature] = rng.integers(-1, len(words) + 2, ROWS)
     rows[rng.random(rows.shape) < 0.05] = 0.0
     rows[1] = rows[0]
     # Up to the first step that refuses NaN or fills it in, whichever it is.

@@ -373,8 +373,8 @@ def add_forest(graph: Graph, x: str, forest: Forest) -> str:
         shape = graph.op("Concat", rows, graph.constant([1], np.int64), axis=0)
         zero = numpy_helper.from_array(np.zeros(1))
         return graph.op("ConstantOfShape", shape, value=zero)
-    x, column = _columns(graph, x, forest)
-    nodes = _nodes(forest, column)
+    x, column, threshold = _columns(graph, x, forest)
+    nodes = _nodes(forest, column, threshold)
     return _regressor(graph, x, nodes) if graph.dtype == np.float32 else _ensemble(graph, x, nodes)
 
 
@@ -389,17 +389,28 @@ class _Nodes(NamedTuple):
     value: AnyArray
 
 
-def _columns(graph: Graph, x: str, forest: Forest) -> tuple[str, AnyArray]:
-    """What the nodes look at, NaN where a value is missing, and the column of each node.
+def _columns(graph: Graph, x: str, forest: Forest) -> tuple[str, AnyArray, AnyArray]:
+    """What the nodes look at, NaN where a value is missing; the column and threshold of each node.
 
     ONNX knows one kind of missing values, NaN; where a node has another idea of them, it looks at
-    a column that is changed so.
+    a column that is changed so. A node that splits categories has a column of its own, 0 for those
+    that go left and 1 for all others.
     """
     inner = ~forest.is_leaf
+    threshold = forest.threshold
     column = np.zeros(len(inner), dtype=np.int64)
     parts, width = [], 0
+    splits = np.zeros(len(inner), dtype=bool)
+    if forest.splits_categories:
+        splits = forest.category_counts > 0
+        threshold = np.where(splits, 0.5, threshold)
+        for feature in np.unique(forest.feature[splits]):
+            own = np.flatnonzero(splits & (forest.feature == feature))
+            parts.append(_memberships(graph, x, forest, own))
+            column[own] = width + np.arange(len(own))
+            width += len(own)
     for kind in (NOTHING, ZERO, NAN):
-        own = inner & (forest.missing == kind)
+        own = inner & ~splits & (forest.missing == kind)
         used, place = np.unique(forest.feature[own], return_inverse=True)
         if not len(used):
             continue
@@ -417,11 +428,38 @@ def _columns(graph: Graph, x: str, forest: Forest) -> tuple[str, AnyArray]:
         column[own] = width + place
         width += len(used)
     if not parts:  # no tree has a split
-        return x, column
-    return parts[0] if len(parts) == 1 else graph.op("Concat", *parts, axis=1), column
+        return x, column, threshold
+    joined = parts[0] if len(parts) == 1 else graph.op("Concat", *parts, axis=1)
+    return joined, column, threshold
 
 
-def _nodes(forest: Forest, column: AnyArray) -> _Nodes:
+def _memberships(graph: Graph, x: str, forest: Forest, nodes: AnyArray) -> str:
+    """[rows, nodes] of one feature, a row of a table for each code: 0 if it goes left, else 1.
+
+    Two rows more are for codes that no node names, and for NaN, which stays NaN (2 in the table).
+    """
+    ends = np.cumsum(forest.category_counts)
+    sets = [forest.categories[ends[node] - forest.category_counts[node] : ends[node]]
+            for node in nodes]  # fmt: skip
+    none = max(int(codes[-1]) for codes in sets) + 1
+    table = np.ones((none + 2, len(nodes)), dtype=np.uint8)
+    table[-1] = 2
+    for place, codes in enumerate(sets):
+        table[codes, place] = 0
+    feature = graph.constant(int(forest.feature[nodes[0]]), np.int64)
+    code = graph.op("Gather", x, feature, axis=1)
+    absent = graph.op("IsNaN", code)
+    from_zero = graph.op("GreaterOrEqual", code, graph.constant(0.0))
+    named = graph.op("And", from_zero, graph.op("Less", code, graph.constant(float(none))))
+    code = graph.op("Where", named, code, graph.constant(float(none)))
+    code = graph.op("Where", absent, graph.constant(none + 1.0), code)
+    rows = graph.op("Gather", graph.constant(table, np.uint8), graph.cast(code, np.int64), axis=0)
+    rows = graph.cast(rows, np.float64)
+    absent = graph.op("Greater", rows, graph.constant(1.5))
+    return graph.op("Where", absent, graph.constant(np.nan), rows)
+
+
+def _nodes(forest: Forest, column: AnyArray, threshold: AnyArray) -> _Nodes:
     """Give a tree that is one leaf a split with this leaf on both sides: not all runtimes take it.
 
     The split is at 0 of column 0, and two nodes more follow the root.
@@ -443,7 +481,7 @@ def _nodes(forest: Forest, column: AnyArray) -> _Nodes:
     left[roots] = roots + 1
     value[roots + 1] = value[roots + 2] = value[roots]
     tracks = spread(forest.default_left & (forest.missing != NOTHING))
-    return _Nodes(offsets, spread(column), spread(forest.threshold), left, tracks, value)
+    return _Nodes(offsets, spread(column), spread(threshold), left, tracks, value)
 
 
 def _regressor(graph: Graph, x: str, nodes: _Nodes) -> str:
