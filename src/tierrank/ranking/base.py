@@ -376,7 +376,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            [rows, features]: numpy, a pandas or polars frame, or a scipy sparse matrix
+            [rows, features]: numpy, a pandas or polars frame, a scipy sparse matrix, or a
+            `RankingData`, which has its own qid
         y
             [rows] labels, higher is better; equal labels of a list are one tier
         qid

@@ -196,9 +196,9 @@ class BoostedRanker(Ranker):
         Parameters
         ----------
         X
-            [rows, features]: numpy, a pandas or polars frame, or a scipy sparse matrix. Or a
-            DataFrame or an Array of Dask; or, with a `client`, a folder, a file or a pattern of
-            Parquet, which all workers can open.
+            [rows, features]: numpy, a pandas or polars frame, a scipy sparse matrix, or a
+            `RankingData`, which may hold categories. Or a DataFrame or an Array of Dask; or, with a
+            `client`, a folder, a file or a pattern of Parquet, which all workers can open.
         y, qid
             [rows] labels, higher is better, and the list of each row. On Dask: collections with
             the partitions of X, or names of columns of X, which are then no features.
