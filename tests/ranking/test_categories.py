@@ -393,6 +393,15 @@ def test_an_export_takes_codes(library, dtype, tmp_path):
     np.testing.assert_allclose(scores, fitted.predict(table), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("to", ["xgboost-json", "lightgbm", "ranklib", "solr"])
+def test_formats_without_categories_refuse_them(to, tmp_path):
+    table, y, qid = frame()
+    fitted = ranker("lightgbm").fit(table, y, qid=qid)
+    with pytest.raises(ValueError, match=f"split categories are not exported to {to}: use to="):
+        tr.export(fitted, tmp_path / "model", to=to)
+    assert not list(tmp_path.iterdir())
+
+
 # Tables ---------------------------------------------------------------------------------------
 
 

@@ -42,6 +42,11 @@ def folded(forest: Forest, steps: Steps, dtype: Any, to: str) -> Forest:
     the numbers there are: steps and splits are monotone, so no row goes another way. What is
     missing is NaN at every node; nodes that send 0 elsewhere keep that, if the format can.
     """
+    if forest.splits_categories:
+        raise ExportError(
+            f"trees that split categories are not exported to {to}: use ", Argument("to", "onnx"),
+            ", which takes codes of them",
+        )  # fmt: skip
     inner = np.flatnonzero(forest.left)
     path = _Path(steps, forest.feature[inner], dtype, to)
     kind, threshold = forest.missing[inner], forest.threshold[inner]
