@@ -272,6 +272,7 @@ def tree_arrays(
     right: AnyArray,
     value: AnyArray,
     categories: Mapping[int, AnyArray] | None = None,
+    /,
     **inner: AnyArray,
 ) -> Arrays:
     """One tree as `Forest.concatenate` takes it: numbered level by level, children side by side.
