@@ -1,20 +1,17 @@
 """Exports that search engines and other libraries read: they score rows as the ranker does.
 
-XGBoost, LightGBM and treelite read their files themselves. What Solr, RankLib and the learning-to-
-rank plugin of Elasticsearch and OpenSearch compute is written down here from their public sources
-(MultipleAdditiveTreesModel, LinearModel, NeuralNetworkModel; Ensemble and Split of RankLib;
-NaiveAdditiveDecisionTree of the plugin), in float32 where they have it.
+XGBoost, LightGBM and treelite read their files themselves; `engines` has what the others compute.
 """
 
 import json
 import os
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
 import tierrank as tr
+from engines import READERS, by_lightgbm, by_ranklib, by_solr, hard_rows, precision
 from tierrank.names import EXPORTS
 from tierrank.ranking import export_solr, export_trees
 from tierrank.ranking.export import ExportError
@@ -68,9 +65,9 @@ def neural(**options):
 
 def with_forest(forest, steps=None):
     """A ranker that is fitted, with other trees than its own."""
-    X, y, qid = make_rows(missing=0.0)
+    X = np.random.default_rng(0).normal(size=(60, forest.n_features))
     ranker = tr.BoostedRanker(trees=1, threads=1, random_state=0, features=steps)
-    ranker.fit(X[:, : forest.n_features], y, qid=qid)
+    ranker.fit(X, X[:, 0] > 0, group=[20] * 3)
     ranker.forest_ = forest
     return ranker
 
@@ -91,162 +88,12 @@ def stump(threshold, *, feature=0, missing=NAN, default_left=False, n_features=2
     return Forest.concatenate(n_features, [{k: np.asarray(v) for k, v in arrays.items()}])
 
 
-def hard_rows(ranker, dtype, rows=10_000):
-    """[rows, features] at random, a tenth missing; many on a threshold, or next to one."""
-    rng = np.random.default_rng(1)
-    forest, steps = ranker.forest_, ranker.steps_.steps
-    X = make_rows(rows, missing=0.0)[0].astype(dtype)
-    for feature in range(X.shape[1]):
-        own = forest.threshold[(forest.left > 0) & (forest.feature == feature)]
-        own = own[np.abs(own) < 1e30]
-        for step in reversed(steps):
-            if isinstance(step, Standardize):
-                own = own * step.scale_[feature] + step.mean_[feature]
-        if len(own):
-            at = rng.choice(own, rows).astype(dtype)
-            for _ in range(2):
-                side = np.where(rng.random(rows) < 0.5, np.inf, -np.inf).astype(dtype)
-                at = np.where(rng.random(rows) < 0.5, np.nextafter(at, side), at)
-            X[:, feature] = np.where(rng.random(rows) < 0.6, at, X[:, feature])
-    X[rng.random(X.shape) < 0.1] = np.nan
-    X[rng.random(X.shape) < 0.05] = 0.0
-    X[np.abs(X) < 1e-30] = 0.0  # LightGBM and Solr take them for 0
-    return X
-
-
-# -- what the engines compute ---------------------------------------------------------------------
-
-
-def walked(node, X, look):
-    """[rows] float32 leaves of one nested tree; look(node, X) gives a leaf or (left?, children)."""
-    seen = look(node, X)
-    if isinstance(seen, np.float32):
-        return np.full(len(X), seen)
-    left, *children = seen
-    out = np.empty(len(X), np.float32)
-    for rows, child in zip((left, ~left), children, strict=True):
-        if rows.any():
-            out[rows] = walked(child, X[rows], look)
-    return out
-
-
-def summed(trees, X, look):
-    """[rows] the sum in float32, one tree after the other."""
-    total = np.zeros(len(X), np.float32)
-    for tree in trees:
-        total += walked(tree, X, look)
-    return total
-
-
-def by_solr(path, X):
-    model = json.loads(path.read_text())
-    names = [feature["name"] for feature in model["features"]]
-    X = X.astype(np.float32)
-    for column, feature in enumerate(model["features"]):
-        if "norm" in feature:
-            assert feature["norm"]["class"] == "org.apache.solr.ltr.norm.StandardNormalizer"
-            params = feature["norm"]["params"]
-            with np.errstate(over="ignore"):
-                X[:, column] = (X[:, column] - np.float32(params["avg"])) / np.float32(
-                    params["std"]
-                )
-    kind, params = model["class"].rpartition(".")[2], model["params"]
-    if kind == "LinearModel":
-        total = np.zeros(len(X), np.float32)
-        for column, name in enumerate(names):
-            total += X[:, column] * np.float32(params["weights"][name])
-        return total
-    if kind == "NeuralNetworkModel":
-        for layer in params["layers"]:
-            out = np.tile(np.float32(layer["bias"]), (len(X), 1))
-            for column in range(X.shape[1]):
-                out += np.float32(layer["matrix"])[:, column] * X[:, [column]]
-            X = {"relu": lambda x: np.where(x < 0, np.float32(0), x), "identity": np.asarray,
-                 "tanh": np.tanh}[layer["activation"]](out)  # fmt: skip
-        assert X.shape[1] == 1
-        return X[:, 0]
-    assert kind == "MultipleAdditiveTreesModel"
-    assert params["isNullSameAsZero"] is False
-
-    def look(node, X):
-        assert all(isinstance(node[key], str) for key in ("value", "threshold") if key in node)
-        if "feature" not in node:
-            return np.float32(node["value"])
-        x = X[:, names.index(node["feature"])]
-        threshold = np.float32(np.float32(node["threshold"]) + np.float32(1e-6))
-        left = np.where(np.isnan(x), node["missing"] == "left", x <= threshold)
-        return left, node["left"], node["right"]
-
-    assert all(tree["weight"] == "1.0" for tree in params["trees"])
-    return summed([tree["root"] for tree in params["trees"]], X, look)
-
-
-def by_ranklib(path, X):
-    lines = path.read_text().splitlines()
-    assert lines[0] == "## LambdaMART"
-    # RankLib joins trimmed lines: there is no text between tags, which it does not expect
-    root = ElementTree.fromstring("".join(x.strip() for x in lines if not x.startswith("#")))
-    X = np.nan_to_num(X.astype(np.float32))
-
-    def look(node, X):
-        if node[0].tag == "output":
-            return np.float32(node[0].text)
-        assert [each.tag for each in node] == ["feature", "threshold", "split", "split"]
-        assert [each.get("pos") for each in node[2:]] == ["left", "right"]
-        x = X[:, int(node[0].text) - 1]
-        return x <= np.float32(node[1].text), node[2], node[3]
-
-    assert root.tag == "ensemble"
-    assert [tree.get("id") for tree in root] == [str(n + 1) for n in range(len(root))]
-    assert all(float(tree.get("weight")) == 1 for tree in root)
-    return summed([tree[0] for tree in root], X, look)
-
-
-def by_plugin(path, X):
-    X = X.astype(np.float32)
-
-    def look(node, X):
-        if "leaf" in node:
-            return np.float32(node["leaf"])
-        assert [child["nodeid"] for child in node["children"]] == [node["yes"], node["no"]]
-        assert isinstance(node["depth"], int)
-        x = X[:, int(node["split"].removeprefix("f"))]
-        missing = node["missing"] == node["yes"]
-        left = np.where(np.isnan(x), missing, np.float32(node["split_condition"]) > x)
-        return left, *node["children"]
-
-    return summed(json.loads(path.read_text()), X, look)
-
-
-def by_xgboost(path, X):
-    return xgboost.Booster(model_file=path).predict(xgboost.DMatrix(X))
-
-
-def by_lightgbm(path, X):
-    return lightgbm.Booster(model_file=path).predict(X)
-
-
-READERS = {
-    "xgboost-json": by_xgboost,
-    "xgboost-ubj": by_xgboost,
-    "xgboost-dump": by_plugin,
-    "lightgbm": by_lightgbm,
-    "ranklib": by_ranklib,
-    "solr": by_solr,
-}
-
-
-def precision(to):
-    """The type of numbers that a format compares, and the largest relative difference."""
-    return (np.float64, 1e-13) if to == "lightgbm" else (np.float32, 2e-6)
-
-
 def exported(ranker, folder, to, **options):
     """The file, and rows to score with what the ranker gives them."""
     path = tr.export(
         ranker, folder / f"ranker{EXPORTS[to]}", to, missing_as_zero=to == "ranklib", **options
     )
-    X = hard_rows(ranker, precision(to)[0])
+    X = hard_rows(ranker, make_rows(10_000, missing=0.0)[0].astype(precision(to)[0]))
     if to == "ranklib":
         X = np.nan_to_num(X)
     return path, X, ranker.predict(X)
@@ -295,25 +142,30 @@ def test_no_tree_and_trees_without_a_split_are_numbers(to, tmp_path):
 
 
 @pytest.mark.parametrize("to", TREE_FORMATS)
-@pytest.mark.parametrize("mean", [0.0, 0.3, -1e5, 1e30, 1e-30])
-@pytest.mark.parametrize("scale", [1.0, 1 / 3, 1e6])
-def test_a_split_on_a_standardised_feature_is_between_the_same_two_numbers(
-    mean, scale, to, tmp_path
-):
+def test_a_split_on_a_standardised_feature_is_between_the_same_two_numbers(to, tmp_path):
     dtype = precision(to)[0]
-    rng = np.random.default_rng(0)
-    for threshold in (0.0, 0.1, -2.5, float(rng.normal())):
-        ranker = with_forest(stump(threshold), "standardize")
-        step = ranker.steps_.steps[0]
-        step.mean_[0], step.scale_[0] = mean, scale
-        path = tr.export(ranker, tmp_path / f"m{EXPORTS[to]}", to, missing_as_zero=to == "ranklib")
-        near = np.full(21, threshold * scale + mean, dtype)
-        for up in range(1, 11):
-            near[10 + up] = np.nextafter(near[9 + up], np.array(np.inf, dtype))
-            near[10 - up] = np.nextafter(near[11 - up], np.array(-np.inf, dtype))
+    means, scales, thresholds = [0.0, 0.3, -1e5, 1e30, 1e-30], [1.0, 1 / 3, 1e6], [0.0, 0.1, -2.5]
+    units = [(mean, scale) for mean in means for scale in scales]
+    splits = [(feature, t) for feature in range(len(units)) for t in thresholds]
+    trees = [stump(t, feature=feature, n_features=len(units)).arrays() for feature, t in splits]
+    ranker = with_forest(Forest.concatenate(len(units), trees), "standardize")
+    step = ranker.steps_.steps[0]
+    step.mean_[:], step.scale_[:] = np.transpose(units)
+    path = tr.export(ranker, tmp_path / f"m{EXPORTS[to]}", to, missing_as_zero=to == "ranklib")
+    rows = []
+    for feature, threshold in splits:  # one feature moves through 21 numbers around its threshold
+        near = np.full(21, threshold * step.scale_[feature] + step.mean_[feature], dtype)
+        for away in range(1, 11):
+            near[10 + away] = np.nextafter(near[9 + away], np.array(np.inf, dtype))
+            near[10 - away] = np.nextafter(near[11 - away], np.array(-np.inf, dtype))
         near = near[(np.abs(near) >= 1e-30) | (near == 0)]
-        X = np.column_stack([near, np.zeros(len(near), dtype)])
-        assert READERS[to](path, X).tolist() == ranker.predict(X).tolist()
+        X = np.zeros((len(near), len(units)), dtype)
+        X[:, feature] = near
+        rows.append(X)
+    X = np.concatenate(rows)
+    expected = ranker.predict(X)
+    assert len(np.unique(expected)) > 2
+    assert READERS[to](path, X).tolist() == expected.tolist()
 
 
 # -- missing values -------------------------------------------------------------------------------
