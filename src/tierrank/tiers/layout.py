@@ -70,7 +70,7 @@ def layout_of(tiers: Tiers, per_list: bool) -> Layout:
         rows = _rows_list_by_list(tiers, lengths)
         row_offsets = offsets(lengths)
         places = tiers.items if rows is None else _inverse(rows, tiers.score_shape)[tiers.items]
-        return _without_last(tiers, rows, row_offsets, places, torch.ones_like(lengths) > 0)
+        return _without_last(tiers, rows, row_offsets, places)
     assert tiers.n_items is not None
     shift = torch.arange(n_lists + 1, device=device) * tiers.n_items
     if per_list and tiers.rest:
@@ -93,10 +93,11 @@ def _rows_list_by_list(tiers: Tiers, lengths: Tensor) -> Tensor | None:
         real = torch.zeros(len(tiers) * width, dtype=torch.bool, device=tiers.device)
         real[tiers.items] = True
         return real.nonzero().squeeze(1)
+    list_of_item = range_numbers(lengths)
+    if torch.equal(torch.bucketize(tiers.items, lengths.cumsum(0), right=True), list_of_item):
+        return None  # the items of each list are the rows of its range
     list_of_row = torch.empty_like(tiers.items)
-    list_of_row[tiers.items] = range_numbers(lengths)
-    if bool((list_of_row[1:] >= list_of_row[:-1]).all()):
-        return None
+    list_of_row[tiers.items] = list_of_item
     return list_of_row.argsort(stable=True)
 
 
@@ -108,15 +109,23 @@ def _inverse(rows: Tensor, score_shape: tuple[int, ...]) -> Tensor:
 
 
 def _without_last(
-    tiers: Tiers, rows: Tensor | None, row_offsets: Tensor, places: Tensor, last_is_written: Tensor
+    tiers: Tiers,
+    rows: Tensor | None,
+    row_offsets: Tensor,
+    places: Tensor,
+    last_is_written: Tensor | None = None,
 ) -> Layout:
-    """Leave each list's last tier out of `places`, where it is written at all."""
-    sizes = tiers.tier_sizes
+    """Leave each list's last tier out of `places`, where it is written at all; None: everywhere."""
+    sizes, ends = tiers.tier_sizes, tiers.list_offsets[1:]
     upper = torch.ones_like(sizes, dtype=torch.bool)
-    upper[tiers.list_offsets[1:][last_is_written] - 1] = False
+    if last_is_written is None:
+        before = torch.arange(len(tiers) + 1, device=tiers.device)
+    else:
+        ends, before = ends[last_is_written], offsets(last_is_written.long())
+    upper[ends - 1] = False
     order = places[repeat(upper, sizes)]
     tier_offsets = offsets(sizes[upper])
-    list_offsets = tiers.list_offsets - offsets(last_is_written.long())
+    list_offsets = tiers.list_offsets - before
     return Layout(rows, row_offsets, order, tier_offsets, list_offsets)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,7 +54,7 @@ def _check_kind(tiers: Tiers, n_lists: int) -> None:
         if size == 0 and n_lists:
             raise ValueError(f"the catalogue is empty, but there are {n_lists} lists.")
     else:
-        size = int(np.prod(tiers.score_shape))
+        size = math.prod(tiers.score_shape)
         if tiers.rest or tiers.names is not None:
             raise ValueError("rest and names are for catalogues, not for items that are rows.")
         if len(tiers.score_shape) == 1 and size != len(tiers.items):
@@ -66,11 +67,13 @@ def _check_kind(tiers: Tiers, n_lists: int) -> None:
             raise ValueError(f"items are {low} to {high}, outside of 0 to {size - 1}.")
 
 
-def _check_offsets(name: str, borders: Tensor, end: int, at_least: int) -> None:
-    if len(borders) == 0 or int(borders[0]) != 0 or int(borders[-1]) != end:
+def _check_offsets(name: str, offsets: Tensor, end: int, at_least: int) -> None:
+    borders = offsets.cpu().numpy()  # by torch, each of these looks costs several times as much
+    if len(borders) == 0 or borders[0] != 0 or borders[-1] != end:
         raise ValueError(f"{name} must begin with 0 and end with {end}.")
-    if len(borders) > 1 and int(borders.diff().min()) < at_least:
-        at = int(borders.diff().argmin())
+    sizes = borders[1:] - borders[:-1]
+    if len(sizes) and sizes.min() < at_least:
+        at = int(sizes.argmin())
         raise ValueError(
             f"{name}[{at}:{at + 2}] = {borders[at : at + 2].tolist()}: "
             f"offsets must grow{' by at least 1' if at_least else ', or stay'}."

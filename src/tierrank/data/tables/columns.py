@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import pairwise
@@ -21,7 +21,7 @@ import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.data.files import DataFileError, check_expansion, shown
-from tierrank.errors import ArgumentError
+from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers.catalogue import is_missing
 
 MISSING = ("", "NA", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "None", "<NA>")
@@ -287,6 +287,68 @@ def arrow_table(frame: Any) -> Any:
         f"a {type(frame).__module__}.{type(frame).__qualname__} is not a frame: give one of "
         f"pandas or polars, a pyarrow table or a datasets.Dataset.{advice}"
     )
+
+
+def vectors_spread(frame: Any, wanted: Callable[[str], bool]) -> tuple[Any, dict[str, list[str]]]:
+    """A column for each number of vectors, such as embeddings: name[0], name[1], ….
+
+    Returns the frame, as it is if it has no vectors among the columns that are wanted, and the new
+    names of each column that was spread.
+    """
+    kind, spread = frame_library(frame), dict[str, list[str]]()
+    if kind == "pandas":
+        firsts = [value for at in range(frame.shape[1]) for value in frame.iloc[:1, at].tolist()]
+        nested = any(isinstance(first, list | tuple | np.ndarray) for first in firsts)
+    elif kind == "polars":
+        nested = any(each.is_nested() for each in frame.dtypes)
+    else:
+        nested = kind is not None
+    if not nested:
+        return frame, spread
+    import pyarrow as pa
+
+    def is_vector(name: str, of: Any) -> bool:
+        tests = pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
+        return wanted(name) and any(test(of) for test in tests)
+
+    table = arrow_table(frame)
+    columns: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if is_vector(name, column.type):
+            numbers = _numbers_of_vectors(name, column)
+            spread[name] = [f"{name}[{number}]" for number in range(numbers.shape[1])]
+            columns.update(zip(spread[name], map(pa.array, numbers.T), strict=True))
+        else:
+            columns[name] = column
+    return (pa.table(columns), spread) if spread else (frame, spread)
+
+
+def _numbers_of_vectors(name: str, column: Any) -> FloatArray:
+    """[rows, width] the numbers of a column of lists, which all are equally long."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    lengths = compute.list_value_length(column).fill_null(-1).to_numpy()
+    width = int(lengths.max(initial=0))
+    if (lengths != width).any():
+        row = int(np.argmax(lengths != width))
+        has = "is missing" if lengths[row] < 0 else f"has {lengths[row]} numbers"
+        raise ArgumentError(
+            f"row {row} of the frame: the vector {shown(name)} {has}, and others have {width}: "
+            "give vectors of one length."
+        )
+    flat = _as_float64(compute.list_flatten(column))
+    if isinstance(flat, BadColumn):
+        raise ArgumentError(
+            f"the column of vectors {shown(name)} {flat.why} Leave it out by ",
+            Argument("drop"),
+            ".",
+        )
+    if not isinstance(flat, pa.ChunkedArray):
+        flat = pa.chunked_array([flat])
+    values = np.empty(len(flat))
+    fill(flat, values)
+    return values.reshape(len(lengths), width)
 
 
 def frame_library(data: Any) -> str | None:

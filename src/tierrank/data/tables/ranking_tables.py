@@ -32,6 +32,7 @@ from tierrank.data.tables.columns import (
     group_starts,
     open_parquet,
     parquet_part,
+    vectors_spread,
 )
 from tierrank.data.tables.csv import CsvColumns, text_blocks
 from tierrank.data.tables.opening import (
@@ -238,6 +239,13 @@ def _pieces(path: Path, suffix: str, separator: str) -> Iterator[tuple[Table, fl
 
 def from_frame(frame: Any, wanted: Wanted, missing: Missing) -> RankingData:
     """Take the columns of a frame: see `RankingData.from_frame`."""
+    features, others = wanted.features, (wanted.label, wanted.query, *wanted.drop)
+    frame, spread = vectors_spread(
+        frame, lambda name: name not in others and (features is None or name in features)
+    )
+    if features is not None and not isinstance(features, str):
+        features = [number for name in features for number in spread.get(name, [name])]
+    wanted = wanted._replace(features=features)
     return _ranking_data(frame_table(frame), wanted, fill_value(missing))
 
 
