@@ -367,7 +367,7 @@ def test_vectors_of_words_or_with_gaps_are_refused():
     pa = pytest.importorskip("pyarrow")
     rows = {"qid": [1, 1], "label": [0, 1]}
     for vectors, message in (
-        ([["a"], ["b"]], r"the column of vectors 'text' is of type 'string', not numbers. Leave it"),
+        ([["a"], ["b"]], r"of vectors 'text' is of type 'string', not numbers. Leave it"),
         ([[1.0], None], r"row 1 of the frame: the vector 'text' is missing, and others have 1"),
         ([[1.0], [1.0, 2.0]], r"row 0 of the frame: the vector 'text' has 1 numbers, and others"),
     ):
