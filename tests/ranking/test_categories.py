@@ -393,7 +393,7 @@ def test_an_export_takes_codes(library, dtype, tmp_path):
     np.testing.assert_allclose(scores, fitted.predict(table), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("to", ["xgboost-json", "lightgbm", "ranklib", "solr"])
+@pytest.mark.parametrize("to", ["xgboost-dump", "ranklib", "solr"])
 def test_formats_without_categories_refuse_them(to, tmp_path):
     table, y, qid = frame()
     fitted = ranker("lightgbm").fit(table, y, qid=qid)

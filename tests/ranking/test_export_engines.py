@@ -234,6 +234,59 @@ def test_solr_fills_in_what_the_ranker_fills_in(tmp_path):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * largest)
 
 
+# -- categories -----------------------------------------------------------------------------------
+
+
+def by_color(library, missing):
+    """A ranker with two columns of categories, and codes and numbers of 3,000 rows."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, [6, 40], size=(600, 2))
+    y = np.digitize(rng.normal(size=6)[codes[:, 0]] + rng.normal(size=40)[codes[:, 1]], [-1, 0, 1])
+    table = pandas.DataFrame(codes, columns=["color", "shop"]).astype("category")
+    table["size"] = rng.normal(size=600)
+    table = table.mask(rng.random(table.shape) < missing)
+    options = {"min_rows_per_leaf": 3} if library == "lightgbm" else {}
+    ranker = tr.BoostedRanker(library=library, trees=15, threads=1, random_state=0, **options)
+    ranker.fit(table, y, group=[20] * 30)
+    X = np.column_stack([rng.integers(0, [6, 40], size=(3000, 2)), rng.normal(size=3000)])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return ranker, X.astype(np.float32)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("to", ["xgboost-json", "xgboost-ubj", "lightgbm"])
+def test_categories_are_split_alike(to, library, tmp_path):
+    ranker, X = by_color(library, missing=0.1 if library == "lightgbm" else 0.0)
+    assert ranker.forest_.splits_categories
+    path = tr.export(ranker, tmp_path / f"m{EXPORTS[to]}", to)
+    expected = ranker.forest_.predict(X)
+    atol = 1e-6 * np.abs(expected).max()
+    if to == "lightgbm":
+        found = by_lightgbm(path, X.astype(np.float64))
+        model = treelite.frontend.load_lightgbm_model(path)
+    else:
+        booster = xgboost.Booster(model_file=path)
+        assert booster.feature_types == ["c", "c", "float"]
+        found = booster.inplace_predict(X, validate_features=False)
+        form = "json" if to == "xgboost-json" else "ubjson"
+        model = treelite.frontend.load_xgboost_model(path, format_choice=form)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=atol)
+    X = X.astype(precision(to)[0])
+    np.testing.assert_allclose(treelite.gtil.predict(model, X).ravel(), expected, rtol=0, atol=atol)
+
+
+def test_missing_categories_that_go_left_are_not_for_lightgbm(tmp_path):
+    ranker, X = by_color("xgboost", missing=0.2)
+    assert (ranker.forest_.default_left & (ranker.forest_.category_counts > 0)).any()
+    path = tr.export(ranker, tmp_path / "m.ubj")
+    found = xgboost.Booster(model_file=path).inplace_predict(X, validate_features=False)
+    np.testing.assert_allclose(found, ranker.forest_.predict(X), rtol=0, atol=1e-5)
+    with pytest.raises(ExportError, match="lightgbm sends a missing category right"):
+        tr.export(ranker, tmp_path / "m.txt")
+    assert not (tmp_path / "m.txt").exists()
+
+
 # -- Solr -----------------------------------------------------------------------------------------
 
 

@@ -205,6 +205,9 @@ def _trees(
     except RecursionError as error:
         raise ExportError(f"a tree is too deep for {to}: train with a smaller depth") from error
     rows = rows_at_cuts(forest, dtype)
+    for feature, words in model.categories_.items():
+        known = np.random.default_rng(1).integers(0, len(words) + 1, len(rows))
+        rows[:, feature] = np.where(np.isnan(rows[:, feature]), np.nan, known)
     rows[np.abs(rows) < 1e-30] = 0.0  # which they are to LightGBM and Solr
     if missing_as_zero:
         rows = np.nan_to_num(rows)

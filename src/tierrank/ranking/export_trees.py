@@ -42,15 +42,21 @@ def folded(forest: Forest, steps: Steps, dtype: Any, to: str) -> Forest:
     the numbers there are: steps and splits are monotone, so no row goes another way. What is
     missing is NaN at every node; nodes that send 0 elsewhere keep that, if the format can.
     """
-    if forest.splits_categories:
+    inner = np.flatnonzero(forest.left)
+    by_category = splits_categories(forest)[inner]
+    if by_category.any() and to not in ("lightgbm", "xgboost-json", "xgboost-ubj"):
         raise ExportError(
             f"trees that split categories are not exported to {to}: use ", Argument("to", "onnx"),
-            ", which takes codes of them",
+            ", ", Argument("to", "xgboost-json"), ", …, which take codes of them",
         )  # fmt: skip
-    inner = np.flatnonzero(forest.left)
     path = _Path(steps, forest.feature[inner], dtype, to)
     kind, threshold = forest.missing[inner], forest.threshold[inner]
     default_left = forest.default_left[inner]
+    if to == "lightgbm" and (by_category & default_left).any():
+        raise ExportError(
+            "lightgbm sends a missing category right, and these trees, of XGBoost, send some left: "
+            "use ", Argument("to", "xgboost-json"), " or ", Argument("to", "onnx"),
+        )  # fmt: skip
 
     # A node where zeros are missing is like any other if they go where their value would.
     astray = (kind == ZERO) & (default_left != (threshold >= 0))
@@ -71,9 +77,10 @@ def folded(forest: Forest, steps: Steps, dtype: Any, to: str) -> Forest:
 
     nan = np.full(len(inner), np.nan, dtype)
     arrays = forest.arrays()
+    cut = largest_left(goes_left, len(inner), dtype)
     for name, values in {
         "feature": path.feature,
-        "threshold": largest_left(goes_left, len(inner), dtype),
+        "threshold": np.where(by_category, 0.0, cut),
         "missing": np.where(astray, ZERO, NAN),
         "default_left": np.where(astray, default_left, goes_left(nan)),
     }.items():
@@ -81,6 +88,25 @@ def folded(forest: Forest, steps: Steps, dtype: Any, to: str) -> Forest:
         arrays[name][inner] = values
     arrays["missing"][forest.is_leaf] = NOTHING
     return Forest.from_arrays(path.n_features or forest.n_features, arrays)
+
+
+def splits_categories(forest: Forest) -> AnyArray:
+    """[nodes] whether a node splits categories."""
+    counts = forest.category_counts if forest.splits_categories else np.zeros_like(forest.left)
+    return np.asarray(counts > 0)
+
+
+def sets_of(forest: Forest, nodes: slice) -> dict[int, AnyArray]:
+    """The codes that go left, by the number of a node among these."""
+    if not forest.splits_categories:
+        return {}
+    counts = forest.category_counts[nodes]
+    begin = int(forest.category_counts[: nodes.start].sum())
+    ends = begin + np.cumsum(counts)
+    return {
+        int(node): forest.categories[ends[node] - counts[node] : ends[node]]
+        for node in np.flatnonzero(counts)
+    }
 
 
 class _Path:
@@ -242,6 +268,27 @@ def next_above(values: AnyArray, dtype: Any) -> AnyArray:
 # -- XGBoost --------------------------------------------------------------------------------------
 
 
+def mirrored(forest: Forest) -> Forest:
+    """The forest with sides changed where categories are split: those that are named go right.
+
+    All others go left, as XGBoost has it. The nodes change places, not only what leads to them:
+    XGBoost takes the right child for the one that follows the left.
+    """
+    if not forest.splits_categories:
+        return forest
+    changed = splits_categories(forest)
+    order, child = np.arange(len(changed)), forest.left[changed]
+    order[child], order[child + 1] = child + 1, child
+    sets = sets_of(forest, slice(0, len(changed)))
+    arrays = {**forest.arrays(), "default_left": forest.default_left ^ changed}
+    offsets, _ = arrays.pop("tree_offsets"), arrays.pop("categories")
+    arrays = {name: array[order] for name, array in arrays.items()}
+    codes = np.concatenate([sets[node] for node in order.tolist() if node in sets])
+    return Forest.from_arrays(
+        forest.n_features, {**arrays, "tree_offsets": offsets, "categories": codes}
+    )
+
+
 def to_xgboost(forest: Forest, names: Sequence[str], form: str) -> bytes:
     """As XGBoost writes it: "json", "ubj", or "dump", the JSON of the nodes alone."""
     import xgboost
@@ -255,6 +302,11 @@ def to_xgboost(forest: Forest, names: Sequence[str], form: str) -> bytes:
     if list(names) != [f"f{n}" for n in range(width)]:  # what XGBoost calls those without names
         model["learner"]["feature_names"] = list(names)
         model["learner"]["feature_types"] = ["float"] * width
+    forest = mirrored(forest)
+    by_category = splits_categories(forest)
+    if by_category.any():
+        coded = np.isin(np.arange(width), forest.feature[by_category])
+        model["learner"]["feature_types"] = np.where(coded, "c", "float").tolist()
     # x <= c in float32 is x < the next after c
     above = rounded(next_above(forest.threshold, np.float32))
     condition = np.where(forest.is_leaf, rounded(forest.value), above)
@@ -265,6 +317,8 @@ def to_xgboost(forest: Forest, names: Sequence[str], form: str) -> bytes:
         inner = np.flatnonzero(left > 0)
         parent = np.full(len(left), 2**31 - 1)
         parent[left[inner]] = parent[left[inner] + 1] = inner
+        sets = sets_of(forest, here)
+        sizes = np.array([len(codes) for codes in sets.values()], int)
         trees.append(
             {
                 "id": number,
@@ -277,13 +331,15 @@ def to_xgboost(forest: Forest, names: Sequence[str], form: str) -> bytes:
                 "parents": parent.tolist(),
                 "split_indices": forest.feature[here].tolist(),
                 "split_conditions": condition[here].tolist(),
-                "split_type": [0] * len(left),
+                "split_type": by_category[here].astype(int).tolist(),
                 "default_left": forest.default_left[here].astype(int).tolist(),
                 "base_weights": rounded(forest.value[here]).tolist(),
                 "loss_changes": rounded(forest.gain[here]).tolist(),
                 "sum_hessian": [0.0] * len(left),
-                "categories": [], "categories_nodes": [], "categories_segments": [],
-                "categories_sizes": [],
+                "categories": [int(code) for codes in sets.values() for code in codes],
+                "categories_nodes": list(sets),
+                "categories_segments": (np.cumsum(sizes) - sizes).tolist(),
+                "categories_sizes": sizes.tolist(),
             }
         )  # fmt: skip
     content = model["learner"]["gradient_booster"]["model"]
@@ -326,20 +382,24 @@ def to_lightgbm(forest: Forest, names: Sequence[str]) -> bytes:
     """As LightGBM writes it: inner nodes and leaves are numbered apart, a leaf n is ~n."""
     largest = np.finfo(np.float64).max
     threshold = np.clip(forest.threshold, -largest, largest)
-    decision = (forest.missing.astype(int) << 2) + 2 * forest.default_left
+    by_category = splits_categories(forest)
+    decision = (forest.missing.astype(int) << 2) + 2 * forest.default_left + by_category
     trees = []
     for number, begin in enumerate(forest.tree_offsets[:-1]):
         here = slice(begin, forest.tree_offsets[number + 1])
         leaf = forest.left[here] == 0
         place = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
         left = (forest.left[here] - begin)[~leaf]
+        sets = [as_words(codes) for codes in sets_of(forest, here).values()]
+        own = threshold[here].copy()
+        own[by_category[here]] = np.arange(len(sets))  # the number of a set, for a threshold
         lines = {
             "Tree": number,
             "num_leaves": int(leaf.sum()),
-            "num_cat": 0,
+            "num_cat": len(sets),
             "split_feature": forest.feature[here][~leaf],
             "split_gain": forest.gain[here][~leaf],
-            "threshold": threshold[here][~leaf],
+            "threshold": own[~leaf],
             "decision_type": decision[here][~leaf],
             "left_child": place[left],
             "right_child": place[left + 1],
@@ -347,6 +407,9 @@ def to_lightgbm(forest: Forest, names: Sequence[str]) -> bytes:
             "is_linear": 0,
             "shrinkage": 1,
         }
+        if sets:
+            lines["cat_boundaries"] = np.cumsum([0, *map(len, sets)])
+            lines["cat_threshold"] = np.concatenate(sets)
         text = "".join(
             f"{name}={value if isinstance(value, int) else ' '.join(map(repr, value.tolist()))}\n"
             for name, value in lines.items()
@@ -365,6 +428,13 @@ def to_lightgbm(forest: Forest, names: Sequence[str]) -> bytes:
     }
     header = "".join(f"{name}={value}\n" for name, value in head.items())
     return f"tree\n{header}\n{''.join(trees)}end of trees\n".encode()
+
+
+def as_words(codes: AnyArray) -> AnyArray:
+    """A set as words of 32 bits, lowest first."""
+    bits = np.zeros((int(codes.max()) // 32 + 1, 32), np.int64)
+    bits.flat[codes] = 1
+    return np.asarray((bits << np.arange(32)).sum(axis=1))
 
 
 def from_lightgbm(data: bytes, names: Sequence[str]) -> Scorer:
