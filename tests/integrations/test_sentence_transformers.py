@@ -320,10 +320,22 @@ def test_tables_that_are_not_whole_are_refused(change, message):
         listwise(pd.DataFrame({**good, **change}))
 
 
+def test_categories_are_taken_for_what_they_stand_for():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {"query": ["a", "b", "a"], "document": ["x", "y", "y"], "grade": [1, 0, 0]}
+    )
+    rows = listwise(frame.astype({"query": "category", "document": "category"}))
+    assert rows["document"][:] == [["x", "y"], ["y"]]
+    assert rows.features["query"].dtype.endswith("string")
+
+
 def test_what_is_no_table_is_refused():
     pd, datasets = pytest.importorskip("pandas"), pytest.importorskip("datasets")
     with pytest.raises(ValueError, match="there is no column 'grade' among"):
         listwise(pd.DataFrame({"query": ["a"], "document": ["x"]}))
+    with pytest.raises(ValueError, match="query, document and grade are three columns"):
+        listwise(pd.DataFrame({"query": ["a"], "grade": [1]}), document="query")
     streamed = datasets.Dataset.from_dict({"query": ["a"]}).to_iterable_dataset()
     for other in ([["a", "x", 1]], streamed):
         with pytest.raises(ValueError, match="is not a frame"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +26,10 @@ BETA = 0.3
 
 @pytest.fixture(scope="module")
 def tokenizer():
+    return make_tokenizer()
+
+
+def make_tokenizer():
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = ["<pad>", "<end>", "<unknown>", *WORDS]
@@ -194,7 +200,7 @@ def test_evaluation_weighs_prompts_alike_and_names_metrics_as_trl_does(tokenizer
 def test_higher_grades_get_higher_rewards_on_prompts_that_were_held_out(tokenizer, tmp_path):
     datasets = pytest.importorskip("datasets")
     rows = datasets.Dataset.from_list(graded_rows(160))
-    args = settings(tmp_path, max_steps=60, per_device_train_batch_size=16, logging_steps=20)
+    args = settings(tmp_path, max_steps=45, per_device_train_batch_size=16, logging_steps=15)
     trainer = trainer_of(tokenizer, tmp_path, rows, evaluate=graded_rows(60, seed=1), args=args)
     before = trainer.evaluate()
     assert before["eval_rewards/chosen"] == before["eval_rewards/rejected"] == 0  # the copy
@@ -307,6 +313,7 @@ def test_pairs_that_tie_choose_their_objective(tokenizer, tmp_path):
         ({"ratings": [2, 2, 2]}, r"row 1: all 3 responses are rated 2 .*leave it out"),
         ({"responses": [], "ratings": []}, r"row 1 has no responses"),
         ({"prompt": None}, r"row 1 has no prompt"),
+        ({"prompt": [{"role": "user", "content": "a"}]}, r"row 1: the prompt is messages, and not"),
         ({"ref_logps": [0.0]}, r"row 1: 3 responses, but 1 ref_logps"),
     ],
 )
@@ -331,6 +338,52 @@ def test_other_wrong_input_is_refused(tokenizer, tmp_path):
         model.transformer.wte.weight[3:].fill_(torch.nan)
     with pytest.raises(ValueError, match=r"policy_logps must be finite, but policy_logps\[0\] is"):
         trainer_of(tokenizer, tmp_path, rows, model, reference_free=True).train()
+
+
+def test_rows_that_stream_are_looked_at_as_they_come(tokenizer, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = graded_rows(8)
+    streamed = datasets.Dataset.from_list(rows).to_iterable_dataset()
+    trainer_of(tokenizer, tmp_path, streamed).train()
+    with pytest.raises(ValueError, match="a data set that streams has no place"):
+        trainer_of(tokenizer, tmp_path, streamed, precompute_ref_log_probs=True)
+    rows[5]["ratings"] = [0] * len(rows[5]["ratings"])
+    streamed = datasets.Dataset.from_list(rows).to_iterable_dataset()
+    with pytest.raises(ValueError, match=r"has one tier only .* says nothing to pl-partition"):
+        trainer_of(tokenizer, tmp_path, streamed).train()
+
+
+TWO_STEPS = """
+import sys; sys.path.insert(0, sys.argv[1])
+import test_transformers as tests
+args = tests.settings(
+    sys.argv[2], max_steps=2, optim="sgd", max_grad_norm=0.0, learning_rate=1.0, logging_steps=1,
+    per_device_train_batch_size=int(sys.argv[3]), gradient_accumulation_steps=int(sys.argv[4]),
+)
+trainer = tests.trainer_of(
+    tests.make_tokenizer(), sys.argv[2], tests.graded_rows(8), args=args,
+    evaluate=tests.graded_rows(8, seed=1), precompute_ref_log_probs=True,
+)
+trainer.train()
+found = trainer.evaluate()
+if args.process_index == 0:
+    names = ("eval_loss", "eval_rewards/accuracies", "eval_rewards/tier_2")
+    print(*(found[name] for name in names), float(tests.weights_of(trainer.model).abs().sum()))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one(tmp_path):
+    (tmp_path / "steps.py").write_text(TWO_STEPS)
+
+    def said(processes, *batches):
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        command += [f"--nproc_per_node={processes}", str(tmp_path / "steps.py")]
+        command += [str(Path(__file__).parent), str(tmp_path), *map(str, batches)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return [float(word) for word in done.stdout.splitlines()[-1].split()]
+
+    assert said(2, 2, 2) == pytest.approx(said(1, 8, 1), rel=1e-4)
 
 
 def test_the_example_of_the_docs_runs(tokenizer, tmp_path, monkeypatch, capsys):

@@ -220,11 +220,10 @@ def listwise(
     >>> listwise(frame)[0]
     {'query': 'pandas', 'document': ['a bear', 'a fish'], 'labels': [2.0, 0.0]}
     """
-    import pyarrow as pa
-    from pyarrow import compute
-
     try:
+        import pyarrow as pa
         from datasets import Dataset
+        from pyarrow import compute
     except ImportError as error:
         raise ImportError(
             "listwise needs the library datasets, which is not installed: "
@@ -232,6 +231,10 @@ def listwise(
         ) from error
 
     rows = arrow_table(table)
+    if len({query, document, grade}) < 3:
+        raise ValueError(
+            f"query, document and grade are three columns, not {query!r}, {document!r}, {grade!r}"
+        )
     for name in (query, document, grade):
         if name not in rows.column_names:
             raise ValueError(f"there is no column {name!r} among {rows.column_names}")
@@ -245,7 +248,9 @@ def listwise(
         raise ValueError(
             f"the column {grade!r} is of type {rows[grade].type}: grades are numbers"
         ) from None
-    one = pa.table([rows[query], rows[document], grades], names=[query, document, "labels"])
+    texts = [rows[name] for name in (query, document)]
+    texts = [t.cast(t.type.value_type) if pa.types.is_dictionary(t.type) else t for t in texts]
+    one = pa.table([*texts, grades], names=[query, document, "labels"])
     # without threads, groups and what is in them stay in the order of the rows
     lists = one.group_by(query, use_threads=False).aggregate(
         [(document, "list"), ("labels", "list")]

@@ -139,6 +139,11 @@ def check_row(row: Mapping[str, Any], where: str, *, several_tiers: bool = False
             )
     if not len(responses):
         raise ValueError(f"{where} has no responses (prompt {preview(prompt)}): leave it out")
+    if any(isinstance(each, str) != isinstance(prompt, str) for each in responses):
+        raise ValueError(
+            f"{where}: the prompt is {'a string' if isinstance(prompt, str) else 'messages'}, and "
+            f"not all responses are (prompt {preview(prompt)}); give strings, or lists of messages"
+        )
     for place, rating in enumerate(ratings):
         if rating is None or not math.isfinite(rating):
             raise ValueError(
@@ -246,7 +251,7 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
         self.objective = objective or _objective_for(train_dataset)
         several = find(self.objective).tie_parameter is None
         for dataset in (train_dataset, *_parts(eval_dataset).values()):
-            if dataset is not None and hasattr(dataset, "__getitem__"):
+            if dataset is not None and hasattr(dataset, "__len__"):
                 for place, row in enumerate(dataset):
                     check_row(row, f"row {place}", several_tiers=several)
         self.beta = setting(beta, "beta", 0.1)
@@ -276,7 +281,7 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
     def _reference_model(self, given: nn.Module | None, precompute: bool) -> nn.Module | None:
         """The frozen reference, where its log-probabilities come from a second model."""
         has_adapters = hasattr(self.model, "disable_adapter")
-        known = self.train_dataset is not None and "ref_logps" in next(iter(self.train_dataset))
+        known = "ref_logps" in next(iter(self.train_dataset or ()), {})
         if given is None and (has_adapters or precompute or known):
             return None
         if self.is_deepspeed_enabled or self.is_fsdp_enabled:
@@ -294,8 +299,13 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
         """The rows of a data set with the reference's log-probabilities of their responses."""
         from accelerate.utils import gather_object
 
-        if dataset is None or "ref_logps" in dataset[0]:
+        if not dataset or "ref_logps" in next(iter(dataset)):
             return dataset
+        if not hasattr(dataset, "__len__"):
+            raise ValueError(
+                "a data set that streams has no place for precomputed log-probabilities: leave out "
+                "precompute_ref_log_probs, or give a datasets.Dataset"
+            )
         size, found = self.args.per_device_eval_batch_size, []
         processes, own = self.accelerator.num_processes, self.accelerator.process_index
         self.model.eval()
@@ -443,7 +453,7 @@ def _parts(dataset: Any) -> dict[str, Any]:
 
 def _objective_for(dataset: Any) -> str:
     """`objective_for` all rows; of a data set that streams, nothing is known."""
-    if dataset is None or not hasattr(dataset, "__getitem__"):
+    if dataset is None or not hasattr(dataset, "__len__"):
         return "pl-partition"
     ratings = [row["ratings"] for row in dataset]
     if any(len(each) != 2 for each in ratings):
