@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import lightgbm
 import numpy as np
@@ -30,11 +30,14 @@ import xgboost
 from measure import Claim, Column, Progress, Report, Table, Times, claims_table, figures, main
 
 import tierrank as tr
+from tierrank.integrations import lightgbm as for_lightgbm
+from tierrank.integrations import xgboost as for_xgboost
 from tierrank.ranking.derivatives import BoostingObjective
 
 LEAVES, BINS, RATE = 31, 255, 0.1
 LAMBDARANK, OURS = "LightGBM lambdarank", "BoostedRanker (lightgbm), pl-partition"
 XGBOOST, OURS_BY_XGBOOST = "XGBoost rank:ndcg", "BoostedRanker (xgboost), pl-partition"
+IN_LIGHTGBM, IN_XGBOOST = "LightGBM, objective pl-partition", "XGBoost, objective pl-partition"
 
 
 class Plan(NamedTuple):
@@ -91,12 +94,12 @@ class Stopwatch:
         return Run(end - self.start, self.moments[-1] - self.moments[0])
 
 
-def by_lightgbm(objective: str) -> Callable[[Rows, Plan], Run]:
+def by_lightgbm(objective: str | Callable[..., Any], **more: Any) -> Callable[[Rows, Plan], Run]:
     def train(rows: Rows, plan: Plan) -> Run:
         watch = Stopwatch()
         params = {
             "objective": objective, "num_leaves": LEAVES, "max_bin": BINS, "learning_rate": RATE,
-            "verbosity": -1, "num_threads": torch.get_num_threads(), "metric": "none",
+            "verbosity": -1, "num_threads": torch.get_num_threads(), "metric": "none", **more,
         }  # fmt: skip
         data = lightgbm.Dataset(rows.X, rows.y, group=rows.group)
         lightgbm.train(params, data, plan.trees, callbacks=[watch.tick])
@@ -114,16 +117,19 @@ class _Tick(xgboost.callback.TrainingCallback):
         return False
 
 
-def by_xgboost(rows: Rows, plan: Plan) -> Run:
-    watch = Stopwatch()
-    params = {
-        "objective": "rank:ndcg", "max_leaves": LEAVES, "max_bin": BINS, "eta": RATE,
-        "tree_method": "hist", "grow_policy": "lossguide", "max_depth": 0, "verbosity": 0,
-        "nthread": torch.get_num_threads(),
-    }  # fmt: skip
-    data = xgboost.QuantileDMatrix(rows.X, rows.y, group=rows.group, max_bin=BINS)
-    xgboost.train(params, data, plan.trees, callbacks=[_Tick(watch)])
-    return watch.run()
+def by_xgboost(call: Callable[..., Any] | None = None, **more: Any) -> Callable[[Rows, Plan], Run]:
+    def train(rows: Rows, plan: Plan) -> Run:
+        watch = Stopwatch()
+        params = {
+            "max_leaves": LEAVES, "max_bin": BINS, "eta": RATE, "tree_method": "hist",
+            "grow_policy": "lossguide", "max_depth": 0, "verbosity": 0,
+            "nthread": torch.get_num_threads(), **more,
+        }  # fmt: skip
+        data = xgboost.QuantileDMatrix(rows.X, rows.y, group=rows.group, max_bin=BINS)
+        xgboost.train(params, data, plan.trees, obj=call, callbacks=[_Tick(watch)])
+        return watch.run()
+
+    return train
 
 
 def by_ours(library: str) -> Callable[[Rows, Plan], Run]:
@@ -143,8 +149,14 @@ CONTENDERS: dict[str, Callable[[Rows, Plan], Run]] = {
     LAMBDARANK: by_lightgbm("lambdarank"),
     "LightGBM rank_xendcg": by_lightgbm("rank_xendcg"),
     OURS: by_ours("lightgbm"),
-    XGBOOST: by_xgboost,
+    IN_LIGHTGBM: by_lightgbm(
+        for_lightgbm.objective("pl-partition"), lambda_l2=0.0, force_col_wise=True
+    ),
+    XGBOOST: by_xgboost(objective="rank:ndcg"),
     OURS_BY_XGBOOST: by_ours("xgboost"),
+    IN_XGBOOST: by_xgboost(
+        for_xgboost.objective("pl-partition"), reg_lambda=0.0, min_child_weight=1e-3, base_score=0.0
+    ),
 }
 
 
@@ -226,7 +238,11 @@ def measure(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
             whole[OURS_BY_XGBOOST].over(whole[XGBOOST]),
             1.5,
         ),
-    ]
+        Claim("our objective in LightGBM over BoostedRanker",
+              whole[IN_LIGHTGBM].over(whole[OURS]), 1.05),
+        Claim("our objective in XGBoost over BoostedRanker",
+              whole[IN_XGBOOST].over(whole[OURS_BY_XGBOOST]), 1.05),
+    ]  # fmt: skip
     report.add(claims_table(claims))
     return claims
 
