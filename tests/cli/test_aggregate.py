@@ -168,6 +168,22 @@ def test_games_with_ties_are_davidsons_unless_another_model_is_asked_for(run, ga
     assert f"400 games, 12 different; {tied} are one tie and say nothing" in asked.text
 
 
+def test_ties_of_games_by_the_million_are_not_lost(run, games, monkeypatch):
+    tied = games.read_text().count(",tie")
+    for name, value in (("LARGE", 0), ("FEW", 0), ("PART", 50)):
+        monkeypatch.setattr(f"tierrank.data.rankings.streaming.{name}", value)
+    monkeypatch.setattr("tierrank.data.rankings.reading.FEW", 0)
+    ran = run("aggregate", games)
+    assert f"Note: {tied} of 400 games are ties. So the model is davidson" in ran.err
+    monkeypatch.setattr("tierrank.data.rankings.container.MOST_GAMES", 0)
+    ran = run("aggregate", games)
+    assert ran.code == 0
+    assert f"Note: {tied} of 400 games are ties. To pl-partition a tie is an order" in ran.err
+    asked = run("aggregate", games, "--model", "davidson")
+    assert asked.code == 0
+    assert "davidson" in asked.text
+
+
 def test_games_without_ties_stay_with_the_model_of_lists_but_are_called_games(run, games, tmp_path):
     games.write_text("".join(line for line in games.open() if ",tie" not in line))
     ran = run("aggregate", games, "--out", tmp_path / "report.html")

@@ -199,8 +199,10 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         if isinstance(neutral, str):
             columns, neutral = columns | {"neutral": neutral}, None
         games = of_frame(games, columns, weights)
-        fixtures = read_fixtures(games, weights, neutral, home=self.home, items=items)
-        return self._fit(fixtures, watch, init_model)
+        # not named here, so that the games go when they are counted
+        return self._fit(
+            read_fixtures(games, weights, neutral, home=self.home, items=items), watch, init_model
+        )
 
     def fit_table(self, wins: Any, ties: Any = None, names: Sequence[Any] | None = None) -> Self:
         """Fit to tables of counts.

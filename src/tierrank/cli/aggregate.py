@@ -36,6 +36,7 @@ from tierrank.names import GAME_MODELS as GAMES
 if TYPE_CHECKING:
     from tierrank.aggregation.results import FittedWorths
     from tierrank.data import Games, Rankings
+    from tierrank.data.rankings.container import PartedRankings
     from tierrank.report.aggregation import AggregationPage
 
 SHOWN = 50  # items of the table, unless --top says otherwise
@@ -312,14 +313,15 @@ def _look_at_games(model: Model, fitted: FittedWorths, data: Rankings | Games, f
         raise DataFileError(file, None, what)
 
 
-def _tied_games(data: Rankings | Games) -> tuple[float, float]:
+def _tied_games(data: Rankings | Games | PartedRankings) -> tuple[float, float]:
     """How many of the games are ties, and how many there are; 0 of 0 if lists are longer."""
     from tierrank.data import Games
+    from tierrank.data.rankings.container import PartedRankings
 
     if isinstance(data, Games):
         tied = data.outcome == 0
-    elif not hasattr(data, "tiers"):  # in parts
-        return 0.0, 0.0
+    elif isinstance(data, PartedRankings):
+        return data.ties() if data.of_games else (0.0, 0.0)
     elif not data.tiers.rest and bool((data.tiers.lengths == 2).all()):
         tied = (data.tiers.n_tiers == 1).cpu().numpy()
     else:

@@ -145,7 +145,7 @@ class Source:
         are too many for this process stay in parts, if all of them are to be fitted.
         """
         from tierrank.data.files import without_compression
-        from tierrank.data.rankings.container import FEW, PartedRankings
+        from tierrank.data.rankings.container import FEW, MOST_GAMES, PartedRankings
         from tierrank.data.rankings.reading import read_lists_or_games
 
         format: Any = self.format
@@ -170,7 +170,8 @@ class Source:
                     path, format=format, kind=kind, strict=self.strict, **columns
                 )
         if isinstance(found, PartedRankings):
-            if found.entries > FEW and not self._chooses() and self.rest is None:
+            most = MOST_GAMES if found.of_games else FEW
+            if found.entries > most and not self._chooses() and self.rest is None:
                 return found
             found = found.gather()
         return self._with_rest(found, file)

@@ -172,6 +172,21 @@ def test_games_are_counted_over_pieces(tmp_path, many):
     np.testing.assert_allclose(two.log_worths_, one.log_worths_, rtol=0, atol=1e-9)
 
 
+def test_a_pair_of_sides_is_in_one_part(tmp_path, many):
+    frame = games(8000)
+    parted = read_lists_or_games(in_files(frame, tmp_path / "games"))
+    parts = [part.unpacked() for part in parted.parts]
+    assert len(parts) > 1
+    assert sum(map(len, parts)) == len(read_lists_or_games(frame).together())
+    pairs = [
+        {tuple(sorted(pair)) for pair in zip(p.first.tolist(), p.second.tolist(), strict=True)}
+        for p in parts
+    ]
+    assert sum(map(len, pairs)) == len(set().union(*pairs))
+    tied = float((frame.winner == "tie").sum())
+    assert parted.ties() == (tied, 8000.0)
+
+
 def test_few_games_are_rankings_to_who_asks_for_rankings(tmp_path):
     assert isinstance(read_rankings(in_files(games(), tmp_path / "games")), Rankings)
 

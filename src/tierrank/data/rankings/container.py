@@ -17,7 +17,7 @@ from tierrank.names import did_you_mean
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import Catalogue, are_numbers
-from tierrank.tiers.selection import concatenate, equal_lists
+from tierrank.tiers.selection import concatenate, equal_lists, list_hashes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,6 +149,10 @@ class Rankings:
         """These lists alone."""
         return replace(self, tiers=self.tiers[lists], weights=self.weights[lists])
 
+    def hashes(self) -> AnyArray:
+        """[lists] uint64, of equal lists equal ones."""
+        return np.asarray(list_hashes(self.tiers)["a"])
+
     def named(self, names: tuple[Any, ...]) -> Rankings:
         """The same under other names."""
         tiers = replace(self.tiers, names=None if are_numbers(names) else names)
@@ -227,15 +231,23 @@ class Packed:
         size: int,
         items: Sequence[AnyArray],
         others: Sequence[AnyArray],
-        weights: FloatArray | int,
+        weights: AnyArray | int,
         more: Any,
     ) -> None:
-        """Take the class, the number of items, arrays of items, others, and what else it takes."""
+        """Take the class, the number of items, arrays of items, others, and what else it takes.
+
+        `weights` are counts for the most part, which need a byte or two each, or their number if
+        all are 1.
+        """
         self.kind, self.size, self._items, self._others, self._more = (
             kind, size, items, others, more
         )  # fmt: skip
-        once = not isinstance(weights, int) and bool((weights == 1).all())
-        self._weights = len(weights) if once else weights  # type: ignore[arg-type]
+        if not isinstance(weights, int) and weights.dtype.kind == "f":
+            if bool((weights == 1).all()):
+                weights = len(weights)
+            elif weights.max(initial=0) < 2**32 and bool((weights == np.rint(weights)).all()):
+                weights = small(weights.astype(np.int64))
+        self._weights = weights
         self.entries = sum(map(len, items))
 
     def recoded(self, code: IntArray, size: int) -> Packed:
@@ -246,6 +258,7 @@ class Packed:
     def unpacked(self) -> Any:
         """What it was, without names and keys."""
         weights = np.ones(self._weights) if isinstance(self._weights, int) else self._weights
+        weights = weights.astype(np.float64, copy=False)
         return self.kind.unpacked(self.size, (*self._items, *self._others), weights, self._more)
 
 
@@ -298,6 +311,12 @@ class PartedRankings:
             f"{len(self.parts)} parts, {self.entries:,} entries when equal ones are together)"
         )
 
+    def ties(self) -> tuple[float, float]:
+        """Of games, how many are ties, and how many there are."""
+        found = self.client.gather(self.client.map(_ties, self.parts, pure=False))
+        tied, games = np.sum(found, axis=0)
+        return float(tied), float(games)
+
     def gather(self) -> Any:
         """All of them here, `Rankings` or `Games`, equal ones together."""
         found = together([part.unpacked() for part in self.client.gather(list(self.parts)) if part])
@@ -321,13 +340,29 @@ def same_kind(names: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(map(str, found))
 
 
+def _ties(part: Packed | None) -> tuple[float, float]:
+    if part is None:
+        return 0.0, 0.0
+    games = part.unpacked()
+    return games.weights[games.outcome == 0].sum(), games.weights.sum()
+
+
 def together(parts: list[Any]) -> Any:
     """All `Rankings`, or all `Games`, of some parts, equal ones together; None: there are none."""
     there = [part for part in parts if part is not None and len(part)]
     return type(there[0]).concatenate(there).together() if there else None
 
 
+def dealt(lists: Any, bins: int) -> list[Packed]:
+    """`Rankings` or `Games` in as many parts, where equal ones of all who deal meet."""
+    at = lists.hashes() % np.uint64(bins)
+    in_order = np.argsort(at, kind="stable")
+    borders = np.searchsorted(at[in_order], np.arange(1, bins))
+    return [lists.of(rows).packed() for rows in np.split(in_order, borders)]
+
+
 FEW = 10_000_000  # entries of different lists on a cluster that one process fits as well: 160 MB
+MOST_GAMES = 6 * FEW  # of games, up to which models with ties may have them all in one process
 _LISTS_SHOWN = 2
 
 

@@ -21,6 +21,7 @@ from tierrank.data.rankings.container import (
     Packed,
     PartedRankings,
     Rankings,
+    dealt,
     same_kind,
     together,
 )
@@ -30,7 +31,6 @@ from tierrank.data.tables.opening import open_table
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import TableKind, check_table_kind
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
-from tierrank.tiers.selection import list_hashes
 
 LOOKED_AT = 10_000  # rows of a first partition that tell what all of them hold
 BINS = 2  # for every thread of the cluster, and more where lists are many:
@@ -177,13 +177,7 @@ def _dealt(
     if part is None:
         return [None] * bins
     lists = _over(part[0].unpacked(), part[1].items.tolist(), catalogue)
-    if isinstance(lists, Games):
-        at: Any = (lists.first * 31 + lists.second) % bins
-    else:
-        at = list_hashes(lists.tiers)["a"] % np.uint64(bins)
-    in_order = np.argsort(at, kind="stable")
-    borders = np.searchsorted(at[in_order], np.arange(1, bins))
-    return [lists.of(rows).packed() for rows in np.split(in_order, borders)]
+    return [*dealt(lists, bins)]
 
 
 def _together(parts: list[Packed | None]) -> Packed | None:

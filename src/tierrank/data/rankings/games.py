@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tierrank._types import BoolArray, FloatArray, IntArray
+from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.data.files import expands, shown
 from tierrank.data.rankings.container import (
     Packed,
@@ -220,6 +220,11 @@ class Games:
             weights=self.weights[rows],
             neutral=None if self.neutral is None else self.neutral[rows],
         )
+
+    def hashes(self) -> AnyArray:
+        """[games] uint64, of the same sides in either order the same."""
+        low, high = np.minimum(self.first, self.second), np.maximum(self.first, self.second)
+        return np.asarray((low * 31 + high).astype(np.uint64))
 
     def named(self, names: tuple[Any, ...]) -> Games:
         """The same under other names."""

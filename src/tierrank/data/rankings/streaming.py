@@ -25,6 +25,7 @@ from tierrank.data.rankings.container import (
     Packed,
     PartedRankings,
     Rankings,
+    dealt,
     same_kind,
     together,
 )
@@ -247,6 +248,20 @@ def _of_bin(
     return Piece.joined(there) if there else None
 
 
+def _paired(parts: list[Packed]) -> list[Packed]:
+    """Games of all parts, each pair of sides in one part: pairs repeat where whole lists do not."""
+    entries = sum(part.entries for part in parts)
+    bins = entries // (10 * PART) + 1
+    if entries <= FEW or bins == 1:
+        return parts
+    hands = [dealt(parts.pop().unpacked(), bins) for _ in range(len(parts))]
+    return [
+        found.packed()
+        for some in zip(*hands, strict=True)
+        if (found := together([each.unpacked() for each in some])) is not None
+    ]
+
+
 class Counted:
     """What was read so far: equal lists of some pieces together, packed."""
 
@@ -299,6 +314,8 @@ class Counted:
             self._merge()
         parts = [*self._parts, *(each.packed() for each in self._left)]
         self._left = []
+        if parts[0].kind is Games:
+            parts = _paired(parts)
         names = same_kind(self.number)
         known = {name: code for code, name in enumerate(dict.fromkeys(names))}
         catalogue = catalogue_of(known)
