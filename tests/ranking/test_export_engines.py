@@ -538,8 +538,49 @@ def test_a_missing_library_is_named_with_what_installs_it(library, to, tmp_path,
         tr.export(boosted(), tmp_path / f"m{EXPORTS[to]}", to)
 
 
+def test_a_ranker_of_another_kind_is_refused(tmp_path):
+    class OwnRanker(tr.BoostedRanker):
+        pass
+
+    ranker = boosted()
+    ranker.__class__ = OwnRanker
+    with pytest.raises(ValueError, match="a OwnRanker cannot be exported to xgboost-ubj"):
+        tr.export(ranker, tmp_path / "m.ubj")
+
+
+@pytest.mark.parametrize("to", TREE_FORMATS)
+def test_a_tree_of_any_depth_is_carried_or_refused(to, tmp_path):
+    depth = 1500
+    left = np.zeros(2 * depth + 1, int)
+    left[0], left[2:-1:2] = 1, np.arange(3, 2 * depth, 2)
+    inner = left > 0
+    chain = {k: np.zeros(len(left), kind) for k, kind in Forest.KINDS.items()}
+    chain |= {"tree_offsets": np.array([0, len(left)]), "left": left}
+    chain |= {"threshold": np.where(inner, np.arange(len(left)), 0), "missing": inner * NAN}
+    chain["value"] = np.where(inner, 0.0, np.arange(len(left)))
+    ranker = with_forest(Forest.concatenate(1, [chain]))
+    try:
+        path = tr.export(ranker, tmp_path / f"m{EXPORTS[to]}", to, missing_as_zero=to == "ranklib")
+    except ExportError as error:
+        assert "too deep" in str(error)  # noqa: PT017 - newer Pythons may not mind
+        assert not any(tmp_path.iterdir())
+        return
+    assert to in ("xgboost-json", "xgboost-ubj", "lightgbm", "ranklib")
+    if to != "ranklib":  # whose reader in the tests is recursive
+        X = np.arange(0, 3000, 7, dtype=np.float32)[:, None]
+        assert READERS[to](path, X).tolist() == ranker.predict(X).tolist()
+
+
 def test_numbers_that_float32_cannot_hold_are_said(tmp_path):
     X, y, qid = make_rows(missing=0.0)
+    trees = tr.BoostedRanker(trees=3, threads=1).fit(X * 1e50, y, qid=qid)
+    with pytest.raises(
+        ValueError, match=r"compares float32 numbers, and a split of feature 0.*e\+"
+    ):
+        tr.export(trees, tmp_path / "m.ubj")
+    path = tr.export(trees, tmp_path / "m.txt")
+    assert by_lightgbm(path, X * 1e50).tolist() == trees.predict(X * 1e50).tolist()
+    path.unlink()
     ranker = tr.LinearRanker(l2=0.01, tol=1e-3).fit(X * 1e50, y, qid=qid)
     with pytest.raises(ValueError, match=r"float32.*feature 0|feature 0.*float32"):
         tr.export(ranker, tmp_path / "m.json", "solr")

@@ -112,6 +112,8 @@ def export(
         data, defaults = _trees(model, names, to, target.stem, missing_as_zero)
     elif kind in ("LinearRanker", "NeuralRanker") and to == "solr":
         data, defaults = _solr_weights(model, names, target.stem)
+    elif kind not in ("LinearRanker", "NeuralRanker"):
+        raise ExportError(f"a {kind} cannot be exported to {to}")
     else:
         raise ExportError(
             f"{to} is a format of trees, which a {kind} has none of: a BoostedRanker goes there, "

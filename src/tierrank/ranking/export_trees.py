@@ -78,6 +78,17 @@ def folded(forest: Forest, steps: Steps, dtype: Any, to: str) -> Forest:
     nan = np.full(len(inner), np.nan, dtype)
     arrays = forest.arrays()
     cut = largest_left(goes_left, len(inner), dtype)
+    extreme = ~by_category & (np.abs(cut) >= LARGEST)
+    if dtype == np.float32 and extreme.any():
+        wide = folded(forest, steps, np.float64, to).threshold[inner]
+        beyond = extreme & (np.abs(wide) < 1e300)  # past that, they stand for infinity
+        if beyond.any():
+            at = int(np.argmax(beyond))
+            raise ExportError(
+                f"{to} compares float32 numbers, and a split of feature {path.feature[at]} is at "
+                f"{wide[at]:g}: train on the feature in another unit, or use ",
+                Argument("to", "lightgbm"),
+            )
     for name, values in {
         "feature": path.feature,
         "threshold": np.where(by_category, 0.0, cut),
