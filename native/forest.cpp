@@ -53,7 +53,14 @@ inline bool goes_left(double x, const Node &node) {
 inline bool code_goes_left(double x, const Node &node, const std::int32_t *codes) {
     if (std::isnan(x)) return node.default_left;
     if (!(x >= 0 && x <= 2147483647.0)) return false;
-    return std::binary_search(codes + node.codes.begin, codes + node.codes.end, std::int32_t(x));
+    const std::int32_t code = std::int32_t(x), *first = codes + node.codes.begin;
+    // the last of them that is not larger, found by halves without a branch that could be guessed wrong
+    for (std::int32_t count = node.codes.end - node.codes.begin; count > 1;) {
+        const std::int32_t half = count / 2;
+        first += first[half] <= code ? half : 0;
+        count -= half;
+    }
+    return *first == code;
 }
 
 using Codes = std::optional<In<std::int32_t>>; // if no node splits categories, there is no need of them

@@ -99,6 +99,34 @@ def test_workers_together_grow_the_trees_of_one_process(client, library, workers
     assert together.history_.best_step == alone.history_.best_step
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_partitions_may_have_dictionaries_of_their_own(client, library):
+    words = np.array(["teal", "red", "blue", "ochre", "7", "07", "pink", "grey"])
+    whole = pd.DataFrame({"color": words[X[:, 0].astype(int)], "size": X[:, 1], "y": Y, "q": QID})
+    whole.loc[5, "color"] = None
+    parts = [whole[SIZE * 12 * n : SIZE * 12 * (n + 1)].copy() for n in range(3)]
+    parts[1]["color"] = parts[1]["color"].where(parts[1]["color"] != "pink", "rose")
+    whole.loc[parts[1].index, "color"] = parts[1]["color"]
+    for part in parts:  # in order of appearance, so that each has other codes
+        part["color"] = pd.Categorical(part["color"], part["color"].dropna().unique())
+    like = parts[0][:0].assign(color=pd.Categorical([]))
+    frame = dd.from_map(lambda n: parts[n], range(3), meta=like)
+    options = {"library": library}
+    if library == "lightgbm":
+        options["library_params"] = {"min_data_per_group": 5, "cat_smooth": 1}
+    together = ranker(**options).fit(frame, "y", qid="q")
+    assert together.categories_ == {0: tuple(sorted([*words, "rose"]))}
+    assert together.forest_.splits_categories
+    rows = whole[["color", "size"]]
+    scores = together.predict(frame[["color", "size"]]).compute()
+    np.testing.assert_array_equal(scores, together.predict(rows.astype({"color": "category"})))
+    if library == "xgboost":  # LightGBM bins a column by the rows of one worker
+        alone = ranker(**options, categories=["color"]).fit(rows, Y, qid=QID)
+        np.testing.assert_allclose(scores, alone.predict(rows), atol=1e-6)
+    with pytest.raises(ValueError, match="column 'color' holds no numbers: name it in categories"):
+        ranker(categories=None, **options).fit(frame, "y", qid="q")
+
+
 @pytest.mark.parametrize("name", ["pl-partition", "ranksvm", "rao-kupper"])
 def test_gradients_of_the_workers_are_those_of_one_process(name):
     weights = np.random.default_rng(2).uniform(0.5, 2, 36)
