@@ -91,7 +91,7 @@ def test_help_names_the_commands_in_the_order_in_which_people_meet_them(run):
         ("predict", ["MODEL", "DATA", "--out"]),
         ("evaluate", ["RANKER", "DATA", "--metric", "--json", "--csv", "--gain", "--empty"]),
         ("compare", ["DATA", "--model", "--objective", "--folds", "--out"]),
-        ("export", ["MODEL", "OUT.onnx"]),
+        ("export", ["MODEL", "OUT", "--to", "--feature-names"]),
     ],
 )
 def test_help_of_a_command_names_its_options(run, command, named):

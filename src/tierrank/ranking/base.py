@@ -514,14 +514,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
                 f"X has {self.n_features_in_} features, but init_model was fitted to "
                 f"{before.n_features_in_}"
             )
-        before.check_names(getattr(self, "feature_names_in_", None))
-
-    def check_names(self, names: Sequence[Any] | None) -> None:
-        """Refuse names of features, if there are any, other than those the ranker has, if any."""
-        own = getattr(self, "feature_names_in_", None)
-        if names is None or own is None:
-            return
-        for number, (name, known) in enumerate(zip(names, own, strict=True), 1):
+        names, own = (getattr(each, "feature_names_in_", ()) for each in (self, before))
+        for number, (name, known) in enumerate(zip(names, own, strict=False), 1):
             if name != known:
                 raise ValueError(
                     f"feature {number} is {name!r}, but of init_model it was {known!r}: give the "
