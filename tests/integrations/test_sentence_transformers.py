@@ -198,6 +198,7 @@ def corpus(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # two trainings, a minute each with a core of their own
 def test_a_cross_encoder_learns_to_rank_graded_documents(tmp_path, monkeypatch):
     """Better than before, and than ListMLE, which takes documents in the order they are given."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
