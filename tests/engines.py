@@ -13,6 +13,17 @@ import numpy as np
 from tierrank.ranking.features import Standardize
 
 
+def make_rows(rows=300, missing=0.0):
+    """Columns of several sizes, one with ties and one with zeros, labels, and lists of 15."""
+    rng = np.random.default_rng(rows)
+    X = rng.normal(size=(rows, 5)) * [1.0, 10.0, 1e-3, 2.0, 1.0] + [0.0, 1e3, 0.0, 5.0, 0.0]
+    X[:, 3] = np.round(X[:, 3])
+    X[rng.random(rows) < 0.5, 4] = 0.0
+    y = np.digitize(X[:, 0] + X[:, 0] * X[:, 4] + rng.normal(size=rows), [0.0, 1.5])
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y, np.arange(rows) // 15
+
+
 def hard_rows(ranker, X):
     """Rows made harder for trees: most on a threshold or next to one, a tenth missing, some 0."""
     rng = np.random.default_rng(1)

@@ -11,7 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import tierrank as tr
-from engines import READERS, by_lightgbm, by_ranklib, by_solr, hard_rows, precision
+from engines import READERS, by_lightgbm, by_ranklib, by_solr, hard_rows, make_rows, precision
 from tierrank.names import EXPORTS
 from tierrank.ranking import export_solr, export_trees
 from tierrank.ranking.export import ExportError
@@ -31,17 +31,6 @@ STEPS = {
     "impute later": ["standardize", Impute(0.5)],
     "indicator": [Impute("low", indicator=True), Standardize()],
 }
-
-
-def make_rows(rows=300, missing=0.15):
-    """Columns of several sizes, one with ties and one with zeros, labels, and lists of 15."""
-    rng = np.random.default_rng(rows)
-    X = rng.normal(size=(rows, 5)) * [1.0, 10.0, 1e-3, 2.0, 1.0] + [0.0, 1e3, 0.0, 5.0, 0.0]
-    X[:, 3] = np.round(X[:, 3])
-    X[rng.random(rows) < 0.5, 4] = 0.0
-    y = np.digitize(X[:, 0] + X[:, 0] * X[:, 4] + rng.normal(size=rows), [0.0, 1.5])
-    X[rng.random(X.shape) < missing] = np.nan
-    return X, y, np.arange(rows) // 15
 
 
 def boosted(library="lightgbm", missing=0.15, **options):
@@ -93,7 +82,7 @@ def exported(ranker, folder, to, **options):
     path = tr.export(
         ranker, folder / f"ranker{EXPORTS[to]}", to, missing_as_zero=to == "ranklib", **options
     )
-    X = hard_rows(ranker, make_rows(10_000, missing=0.0)[0].astype(precision(to)[0]))
+    X = hard_rows(ranker, make_rows(10_000)[0].astype(precision(to)[0]))
     if to == "ranklib":
         X = np.nan_to_num(X)
     return path, X, ranker.predict(X)
@@ -225,7 +214,7 @@ def test_solr_fills_in_what_the_ranker_fills_in(tmp_path):
             path = tr.export(ranker, tmp_path / "ranker.json", "solr")
             entries = json.loads((tmp_path / "ranker.features.json").read_text())
             default = np.float32([entry["params"]["defaultValue"] for entry in entries])
-            X = make_rows(1000)[0].astype(np.float32)
+            X = make_rows(1000, missing=0.15)[0].astype(np.float32)
             found = by_solr(path, np.where(np.isnan(X), default, X))
             expected = ranker.predict(X)
             if isinstance(ranker, tr.LinearRanker):  # up to a constant
@@ -297,7 +286,7 @@ def test_missing_categories_that_go_left_are_not_for_lightgbm(tmp_path):
 def test_networks_score_alike_in_solr(options, tmp_path):
     ranker = neural(**options)
     path = tr.export(ranker, tmp_path / "network.json", "solr")
-    X = make_rows(1000, missing=0.0)[0].astype(np.float32)
+    X = make_rows(1000)[0].astype(np.float32)
     expected = ranker.predict(X)
     largest = np.abs(expected).max()
     np.testing.assert_allclose(by_solr(path, X), expected, rtol=0, atol=2e-5 * largest)
@@ -309,7 +298,7 @@ def test_networks_score_alike_in_solr(options, tmp_path):
 
 @pytest.mark.parametrize("steps", [None, "standardize"])
 def test_linear_rankers_score_alike_in_solr_up_to_a_constant(steps, tmp_path):
-    X, y, qid = make_rows(missing=0.0)
+    X, y, qid = make_rows()
     X[:, 1] += 1e6  # its deviation of 10 has a few digits of float32 left
     ranker = tr.LinearRanker(l2=0.01, tol=1e-3, features=steps)
     if steps is None:
@@ -354,7 +343,7 @@ def test_solr_gets_features_beside_the_model(tmp_path):
 
 def test_names_are_those_of_the_columns_or_given(tmp_path):
     pandas = pytest.importorskip("pandas")
-    X, y, qid = make_rows()
+    X, y, qid = make_rows(missing=0.15)
     table = pandas.DataFrame(X, columns=list("abcde"))
     ranker = tr.BoostedRanker(trees=3, threads=1).fit(table, y, qid=qid)
     path = tr.export(ranker, tmp_path / "ranker.ubj")
@@ -572,7 +561,7 @@ def test_a_tree_of_any_depth_is_carried_or_refused(to, tmp_path):
 
 
 def test_numbers_that_float32_cannot_hold_are_said(tmp_path):
-    X, y, qid = make_rows(missing=0.0)
+    X, y, qid = make_rows()
     trees = tr.BoostedRanker(trees=3, threads=1).fit(X * 1e50, y, qid=qid)
     with pytest.raises(
         ValueError, match=r"compares float32 numbers, and a split of feature 0.*e\+"

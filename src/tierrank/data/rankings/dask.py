@@ -172,12 +172,12 @@ def _about(part: tuple[Packed, About] | None) -> About | None:
 
 def _dealt(
     part: tuple[Packed, About] | None, catalogue: Catalogue, bins: int
-) -> list[Packed | None]:
+) -> Sequence[Packed | None]:
     """The lists over a catalogue, as many parts of them as there are bins, by a hash."""
     if part is None:
         return [None] * bins
     lists = _over(part[0].unpacked(), part[1].items.tolist(), catalogue)
-    return [*dealt(lists, bins)]
+    return dealt(lists, bins)
 
 
 def _together(parts: list[Packed | None]) -> Packed | None:
