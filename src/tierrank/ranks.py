@@ -149,12 +149,14 @@ def _meet(backend: str) -> None:
     """Make the process group of a launcher's processes.
 
     torchrun may keep its store when it starts them once more, with the addresses of those that are
-    gone: names in it are those of the attempt.
+    gone: names in it are those of the attempt. The store may live in the first rank, which must not
+    end (an error, say) while another still looks up addresses in it: all wait for the last to come.
     """
     store, rank, ranks = next(rendezvous("env://"))
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     store = dist.PrefixStore(f"tierrank attempt {attempt}", store)  # type: ignore[attr-defined]
     dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
+    dist.all_reduce(torch.zeros(1))
     atexit.register(_leave)
 
 
