@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -35,6 +35,12 @@ class Rankings:
         [lists] positive and finite: how often each list was given (read-only)
     read_as
         what was taken for what in the table that they come from, if columns were found by name
+    beside
+        [lists] further columns of the table by name, as `read_rankings(…, keep=[…])` keeps them:
+        who voted, when, on what. What puts equal lists together forgets them.
+    beside_items
+        [entries] columns that vary within lists, in the order of ``tiers.items``, kept by
+        ``keep_items=[…]``
 
     Examples
     --------
@@ -47,6 +53,8 @@ class Rankings:
     tiers: Tiers
     weights: FloatArray
     read_as: str = ""
+    beside: Mapping[str, AnyArray] = field(default_factory=dict)
+    beside_items: Mapping[str, AnyArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tiers, Tiers) or self.tiers.n_items is None:
@@ -55,6 +63,8 @@ class Rankings:
                 "rows of labels are no rankings of items that lists share."
             )
         object.__setattr__(self, "weights", checked_weights(self.weights, len(self.tiers), "list"))
+        check_beside(self.beside, len(self.tiers), "list")
+        check_beside(self.beside_items, len(self.tiers.items), "entry")
 
     @classmethod
     def from_rankings(
@@ -126,6 +136,8 @@ class Rankings:
                 keys=None if tiers.keys is None else tiers.keys[chosen],
             ),
             weights=self.weights[chosen],
+            beside=taken(self.beside, chosen),
+            beside_items=taken(self.beside_items, kept),
         )
 
     def together(self) -> Rankings:
@@ -139,15 +151,27 @@ class Rankings:
           2 × ann > {bob, cy}
         """
         first, which = equal_lists(self.tiers)
+        alone = replace(self, beside={}, beside_items={})
         if len(first) == len(self):
-            return replace(self, tiers=replace(self.tiers, keys=None))
+            return replace(alone, tiers=replace(self.tiers, keys=None))
         tiers = replace(self.tiers[first], keys=None)
         weights: FloatArray = np.bincount(which, self.weights, len(first)).astype(np.float64)
-        return replace(self, tiers=tiers, weights=weights)
+        return replace(alone, tiers=tiers, weights=weights)
 
     def of(self, lists: IntArray) -> Rankings:
         """These lists alone."""
-        return replace(self, tiers=self.tiers[lists], weights=self.weights[lists])
+        entries: AnyArray = np.empty(0, dtype=np.int64)
+        if self.beside_items:
+            lengths = self.tiers.lengths.numpy()
+            starts, counts = offsets(lengths)[lists], lengths[lists]
+            entries = np.arange(counts.sum()) + np.repeat(starts - offsets(counts)[:-1], counts)
+        return replace(
+            self,
+            tiers=self.tiers[lists],
+            weights=self.weights[lists],
+            beside=taken(self.beside, lists),
+            beside_items=taken(self.beside_items, entries),
+        )
 
     def hashes(self) -> AnyArray:
         """[lists] uint64, of equal lists equal ones."""
@@ -387,6 +411,21 @@ def checked_weights(weights: Any, number: int, one: str) -> FloatArray:
     return values
 
 
+def check_beside(beside: Mapping[str, AnyArray], number: int, one: str) -> None:
+    """Refuse columns that are not as long as there are lists, games or entries."""
+    for name, values in beside.items():
+        if not isinstance(values, np.ndarray) or values.shape != (number,):
+            raise ValueError(
+                f"the column {name!r} beside is of shape {np.shape(values)}: give an array of "
+                f"{number}, one value a {one}."
+            )
+
+
+def taken(beside: Mapping[str, AnyArray], rows: AnyArray) -> dict[str, AnyArray]:
+    """Columns beside of some rows."""
+    return {name: values[rows] for name, values in beside.items()}
+
+
 def left_over(names: tuple[Any, ...], items: Iterable[Any]) -> tuple[BoolArray, IntArray]:
     """[items] who stays when some are left out, and what number each has then."""
     if isinstance(items, str | bytes):
@@ -419,9 +458,13 @@ class Entries(NamedTuple):
     keys: AnyArray  # [lists] what the lists are called
     catalogue: Catalogue
 
+    def in_order(self) -> IntArray:
+        """[entries] as tiers have them: by list, then by value, then by position."""
+        return np.lexsort((self.values, self.lists))
+
     def tiers(self, rest: bool) -> Tiers:
-        """Sort by list, then by value, then by position."""
-        order = np.lexsort((self.values, self.lists))
+        """Lists of these entries."""
+        order = self.in_order()
         lists, values = self.lists[order], self.values[order]
         starts = np.ones(len(order), dtype=bool)
         starts[1:] = (lists[1:] != lists[:-1]) | (values[1:] != values[:-1])
@@ -438,18 +481,16 @@ class Entries(NamedTuple):
             rest=rest,
         )
 
-    def without_repeats(self, keep_best: bool, refuse: Callable[..., Any]) -> Entries:
-        """Keep the best place of an item that a list has twice, or call `refuse` with the second.
+    def kept(self, keep_best: bool, refuse: Callable[..., Any]) -> IntArray:
+        """Entries that stay: of an item that a list has twice, its best place, or none may be so.
 
-        `refuse` takes the number of the entry, and what is wrong in parts.
+        `refuse` takes the number of the second entry, and what is wrong in parts.
         """
         pairs = self.lists * self.catalogue.size + self.items
         order = np.lexsort((self.values, pairs)) if keep_best else np.argsort(pairs, kind="stable")
         again = np.zeros(len(order), dtype=bool)
         again[1:] = pairs[order[1:]] == pairs[order[:-1]]
-        if not again.any():
-            return self
-        if not keep_best:
+        if again.any() and not keep_best:
             at = int(order[again].min())
             name = shown(self.catalogue.name(int(self.items[at])))
             key = shown(self.keys[self.lists[at]])
@@ -459,7 +500,12 @@ class Entries(NamedTuple):
                 Argument("twice", "best"),
                 " to keep the better.",
             )
-        kept = np.sort(order[~again])
+        return np.sort(order[~again])
+
+    def of(self, kept: IntArray) -> Entries:
+        """These entries alone."""
+        if len(kept) == len(self.lists):
+            return self
         return self._replace(
             lists=self.lists[kept], items=self.items[kept], values=self.values[kept]
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -20,10 +20,12 @@ from tierrank.data.files import expands, shown
 from tierrank.data.rankings.container import (
     Packed,
     Rankings,
+    check_beside,
     checked_weights,
     left_over,
     short,
     small,
+    taken,
 )
 from tierrank.data.rankings.usual_names import complete
 from tierrank.data.tables.columns import BadColumn
@@ -61,6 +63,9 @@ class Games:
         [games] booleans: where the first had no advantage of being it; None if nothing says so
     read_as
         what was taken for what in the table that they come from, if columns were found by name
+    beside
+        [games] further columns of the table by name, as `read_games(…, keep=[…])` keeps them: who
+        voted, when, on what. What puts equal games together forgets them.
 
     Examples
     --------
@@ -78,6 +83,7 @@ class Games:
     weights: FloatArray
     neutral: BoolArray | None = None
     read_as: str = ""
+    beside: Mapping[str, AnyArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = read_catalogue(self.names)
@@ -92,6 +98,7 @@ class Games:
         }
         if self.neutral is not None:
             fields["neutral"] = _booleans(self.neutral, rows)
+        check_beside(self.beside, rows, "game")
         same = fields["first"] == fields["second"]
         if same.any():
             row = int(same.argmax())
@@ -178,7 +185,7 @@ class Games:
             n_items=len(self.names),
             names=self.names,
         )
-        return Rankings(tiers, self.weights, self.read_as)
+        return Rankings(tiers, self.weights, self.read_as, self.beside)
 
     def without(self, items: Iterable[Any]) -> Games:
         """The same without some sides, and without the games that they played.
@@ -208,7 +215,7 @@ class Games:
         kind = 6 * pair + 2 * (self.outcome + 1) + neutral
         _, rows, which = np.unique(kind, return_index=True, return_inverse=True)
         weights: FloatArray = np.bincount(which, self.weights, len(rows)).astype(np.float64)
-        return replace(self.of(rows), weights=weights)
+        return replace(self.of(rows), weights=weights, beside={})
 
     def of(self, rows: IntArray) -> Games:
         """These rows alone."""
@@ -219,6 +226,7 @@ class Games:
             outcome=self.outcome[rows],
             weights=self.weights[rows],
             neutral=None if self.neutral is None else self.neutral[rows],
+            beside=taken(self.beside, rows),
         )
 
     def hashes(self) -> AnyArray:
@@ -374,6 +382,7 @@ def read_games(
     neutral: str | None = None,
     winner_as: WinnerAs = "either",
     tie_words: Sequence[str] = TIE_WORDS,
+    keep: Sequence[str] = (),
     format: TableFormat | None = None,
     separator: str | None = None,
     max_expansion: float | None = None,
@@ -415,6 +424,8 @@ def read_games(
         "name" or "side" if winners are only written so; "either" takes both
     tie_words
         words for a tie, in the column of winners; upper and lower case are the same
+    keep
+        further columns that go along as `beside` of the games
     format, separator
         as for `read_table`
     max_expansion
@@ -484,7 +495,10 @@ def read_games(
         else:
             outcome = np.full(table.rows, FIRST, dtype=np.int8)  # the winner's column is first
         away = None if columns.neutral is None else _truth(table, columns.neutral)[rows]
-    return Games(sides.names, sides.first[rows], sides.second[rows], outcome, weights, away)
+        beside = {name: table.cells(name, "keep")[rows] for name in keep}
+    return Games(
+        sides.names, sides.first[rows], sides.second[rows], outcome, weights, away, beside=beside
+    )
 
 
 # Which columns ------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
 
-from tierrank._types import BoolArray, FloatArray, IntArray, ObjectArray
+from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray, ObjectArray
 from tierrank.data.files import expands, shown
-from tierrank.data.rankings.container import Entries, Rankings
+from tierrank.data.rankings.container import Entries, Rankings, taken
 from tierrank.data.rankings.usual_names import complete
 from tierrank.data.tables.columns import MISSING, BadColumn, exact_number, order_of
 from tierrank.data.tables.opening import (
@@ -54,6 +54,8 @@ def read_long_rankings(
     rest: Literal["absent", "last"] = "absent",
     missing_rank: MissingRank = "error",
     twice: Twice = "error",
+    keep: Sequence[str] = (),
+    keep_items: Sequence[str] = (),
     format: TableFormat | None = None,
     separator: str | None = None,
     max_expansion: float | None = None,
@@ -96,6 +98,9 @@ def read_long_rankings(
         what is missing: ``{"DNF": "last", "DNS": "drop"}``. Any other word is an error.
     twice
         what to do with an item that a list has twice: "error", or "best" to keep its best place
+    keep, keep_items
+        further columns that go along: as `beside` of the lists, the same in all rows of a list, or
+        as `beside_items`, which may vary within it
     format, separator
         as for `read_table`
     max_expansion
@@ -133,8 +138,17 @@ def read_long_rankings(
     named = {"list": list, "item": item, "rank": rank, "score": score}
     with open_table(source, format, separator) as table:
         columns = _find(table, complete(table, "items", named), weight)
-        entries, weights = _read_rows(table, columns, stated, without_rank, twice == "best")
-    return Rankings(entries.tiers(rest == "last"), weights)
+        entries, rows, lists = _read_rows(table, columns, stated, without_rank, twice == "best")
+        weights = _weights(table, columns.weight, lists)
+        beside = {name: _of_lists(table, name, lists) for name in keep}
+        beside_items = {name: table.cells(name, "keep_items") for name in keep_items}
+    firsts = rows[Keys(entries.lists, entries.keys).first_rows()]
+    return Rankings(
+        entries.tiers(rest == "last"),
+        weights[firsts],
+        beside=taken(beside, firsts),
+        beside_items=taken(beside_items, rows[entries.in_order()]),
+    )
 
 
 class _LongColumns(NamedTuple):
@@ -190,14 +204,13 @@ def _read_rows(
     stated: Catalogue | None,
     without_rank: Mapping[str, str],
     keep_best: bool,
-) -> tuple[Entries, FloatArray]:
-    """Give the entries and [lists] weights; every fault is said with the line that has it."""
+) -> tuple[Entries, IntArray, Keys]:
+    """Give the entries, their rows, and the list of every row; faults are said with the line."""
     table.load(*columns.all())
     values, dropped = _ranks_and_dropped(table, columns.value, columns.what, without_rank)
     if not columns.lower:
         np.negative(values, out=values, where=np.isfinite(values))  # who is last stays at infinity
     every_list = _lists(table, columns.lists)
-    weights = _weights(table, columns.weight, every_list)
     names = table.keys(columns.item, "item")
     rows = np.flatnonzero(~dropped)
     if not len(rows):
@@ -209,8 +222,8 @@ def _read_rows(
     lists = every_list.of(rows)
     items, catalogue = _items(names.of(rows), stated, refuse)
     entries = Entries(lists.codes, items, values[rows], lists.keys, catalogue)
-    entries = entries.without_repeats(keep_best, refuse)
-    return entries, weights[rows[lists.first_rows()]]
+    kept = entries.kept(keep_best, refuse)
+    return entries.of(kept), rows[kept], every_list
 
 
 def _lists(table: Table, positions: Sequence[int]) -> Keys:
@@ -246,6 +259,19 @@ def _weights(table: Table, position: int | None, lists: Keys) -> FloatArray:
         "give all its rows the same.",
     )
     return values
+
+
+def _of_lists(table: Table, name: str, lists: Keys) -> AnyArray:
+    """[rows] what a column says of the row's list, which all its rows agree on."""
+    found = table.cells(name, "keep")
+    first = found[lists.first_rows()][lists.codes]
+    table.check(
+        (found != first) & ((found == found) | (first == first)),  # NaN agrees with NaN
+        table.find(name, "keep"),
+        f"{shown(name)} differs from an earlier row of the same list: ", Argument("keep"),
+        " is for what all rows of a list agree on, ", Argument("keep_items"), " for the others.",
+    )  # fmt: skip
+    return found
 
 
 def _items(

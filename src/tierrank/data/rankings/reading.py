@@ -111,6 +111,8 @@ def read_rankings(
         columns by the part they play, and other options of these readers: list, item, rank and
         score; first, second, winner, first_score, …; winner and loser; weight. Without `weight`,
         the column that is called so says how often a list was given, if there is one.
+        ``keep=["voter", "date"]`` keeps further columns of lists or games in `Rankings.beside`,
+        ``keep_items=[…]`` those that vary within a list in `Rankings.beside_items`.
 
     Raises
     ------
@@ -159,7 +161,7 @@ def read_lists_or_games(
     """Do the same as `read_rankings`, but games stay games: who is named first may matter."""
     check_ranking_format(format)
     check_table_kind(kind)
-    named = {part: single(value) for part, value in columns.items() if value is not None}
+    named = {part: _given(part, value) for part, value in columns.items() if value is not None}
     table_format: Any = None
     if isinstance(source, str | PathLike):
         path = Path(source)
@@ -173,7 +175,11 @@ def read_lists_or_games(
             if table_format == "jsonl":
                 return read_jsonl_rankings(path)
             return read_with(path, strict=strict, stacklevel=4).rankings
-        if files and (found := _streamed(files, table_format, kind, named)) is not None:
+        if kept := [part for part in _KEPT if part in named]:  # of every list: so all at once
+            if files not in ([], [path]):
+                what = ": lists of several files have no columns beside them. Give one file."
+                raise DataFileError(path, None, *all_of(kept), what)
+        elif files and (found := _streamed(files, table_format, kind, named)) is not None:
             return found
     with open_table(source, table_format, named.pop("separator", None)) as table:
         return read_as_detected(table, kind, named)
@@ -191,13 +197,29 @@ def _streamed(
     return found if found is None or not way.guessed else replace(found, read_as=str(way))
 
 
+_KEPT = ("keep", "keep_items")  # options that are several columns, which play no part
+
+
+def _given(part: str, value: Any) -> Any:
+    if part in _KEPT:
+        return (value,) if isinstance(value, str) else tuple(value)
+    return single(value)
+
+
 def of_frame(
-    data: Any, columns: Mapping[str, Any], weights: Any = None, *, parted: bool = False
+    data: Any,
+    columns: Mapping[str, Any],
+    weights: Any = None,
+    *,
+    parted: bool = False,
+    keep: Sequence[str] = (),
+    keep_items: Sequence[str] = (),
 ) -> Any:
     """What an estimator's `fit` is given: a frame becomes lists or games, all else stays.
 
     Columns that were not named are told in a warning, as nobody sees the lists themselves.
-    `weights` are those that `fit` is given beside it, which may not be in the frame as well. Lists
+    `weights` are those that `fit` is given beside it, which may not be in the frame as well.
+    `keep` and `keep_items` are columns that must come along, or be beside the lists already. Lists
     on a cluster come here once equal ones are counted together, unless they are many and may stay
     there, `parted`.
     """
@@ -208,6 +230,11 @@ def of_frame(
     if isinstance(data, PartedRankings):
         if weights is not None:
             raise ValueError("lists on a cluster have weights in a column: leave out weights=")
+        if keep or keep_items:
+            raise ValueError(
+                f"{', '.join([*keep, *keep_items])}: lists in parts have no columns beside them. "
+                "Read one file with keep=[…], in one process"
+            )
         return data if parted and data.entries > FEW else data.gather()
     if not is_frame(data):
         if columns:
@@ -216,6 +243,8 @@ def of_frame(
             raise ValueError(
                 f"{', '.join(columns)}: columns are for frames, not for {preview(data)}.{hint}"
             )
+        _check_kept(data, "beside", "keep", keep)
+        _check_kept(data, "beside_items", "keep_items", keep_items)
         return data
     if not columns and is_numbered(data):
         raise ValueError(
@@ -223,7 +252,10 @@ def of_frame(
             'kind="wide" if a column is an item and a cell its rank, kind="orders" if a cell is '
             "an item, best first, or .to_numpy() of the frame for the array that it is."
         )
-    found = read_lists_or_games(data, **columns)
+    kept: dict[str, Any] = {
+        name: names for name, names in zip(_KEPT, (keep, keep_items), strict=True) if names
+    }
+    found = read_lists_or_games(data, **columns, **kept)
     if weights is not None and (found.weights != 1).any():
         raise ValueError(
             "the frame says how often each was seen (a column weight, or counts), and so does "
@@ -232,6 +264,18 @@ def of_frame(
     if found.read_as:
         warnings.warn(f"the frame was taken so: {found.read_as}", stacklevel=3)
     return found
+
+
+def _check_kept(data: Any, where: str, how: str, names: Sequence[str]) -> None:
+    """Refuse lists or games without the columns that are needed beside them."""
+    there = getattr(data, where, {})
+    absent = [name for name in names if name not in there]
+    if absent:
+        known = f"only {', '.join(there)}" if there else "no column"
+        raise ValueError(
+            f"{', '.join(map(repr, absent))}: {preview(data)} has {known} beside it. Read the "
+            f"table with {how}={list(names)!r}, or give its frame to fit"
+        )
 
 
 def single(value: Any) -> Any:

@@ -375,7 +375,7 @@ _MISSING: dict[Part, tuple[object, ...]] = {
 def _wide(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
     """All columns are items (or places), but for those that play another part."""
     lists = named.get("list") or ("list" if "list" in names else None)
-    taken = {lists, named.get("weight") or "weight"}
+    taken = {lists, named.get("weight") or "weight", *_names(named.get("keep") or ())}
     others = [name for name in names if name not in taken and not _ROW_NUMBERS.fullmatch(name)]
     return {"list": lists, "item": _names(named.get("item") or others)}
 

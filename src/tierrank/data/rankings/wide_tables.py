@@ -27,6 +27,7 @@ def read_wide_rankings(
     list: str | None = None,
     item: str | Sequence[str] | None = None,
     weight: str | None = None,
+    keep: Sequence[str] = (),
     format: TableFormat | None = None,
     separator: str | None = None,
     max_expansion: float | None = None,
@@ -48,6 +49,8 @@ def read_wide_rankings(
         that have no name
     weight
         the column that says how often a ranking was given
+    keep
+        further columns that go along as `beside` of the lists
     max_expansion
         how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
 
@@ -89,10 +92,11 @@ def read_wide_rankings(
             called = table.keys(at_list, "list")
             keys = called.keys[called.codes]
         entries = Entries(rows, items, values, keys, catalogue)
-        entries = entries.without_repeats(
+        entries.kept(
             False, lambda entry, *what: table.refuse(*what, row=int(rows[entry]), at=columns[0])
         )
-    return Rankings(entries.tiers(False), weights)
+        beside = {name: table.cells(name, "keep") for name in keep}
+    return Rankings(entries.tiers(False), weights, beside=beside)
 
 
 def _by_rank(

@@ -7,10 +7,12 @@ the table holds takes no second reading.
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, date
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -240,6 +242,35 @@ class Table:
         if at not in self._floats:
             self._floats[at] = self._column(at).floats(at)
         return self._floats[at]
+
+    def cells(self, name: str, option: str) -> AnyArray:
+        """[rows] what a column holds: float64 if all are numbers, datetime64, or objects.
+
+        What is missing is NaN, NaT or None. Words such as 07, and numbers that float64 would make
+        equal, are the names of something and stay words.
+        """
+        at = self.find(name, option)
+        self.load(at)
+        found = self.floats_or_fault(at)
+        plain = not isinstance(found, BadColumn) and not self.rounds(at)
+        if plain and not isinstance(self._column(at), CsvColumns):
+            return np.asarray(found)
+        codes, values = self.distinct(at, option)
+        gone = self.missing_words(at)
+        cells: list[Any] = [
+            None if isinstance(cell, str) and cell.strip() in gone else cell for cell in values
+        ]
+        there = [cell for cell in cells if cell is not None]
+        if plain and not any(re.match(r"\s*[+-]?0\d", cell) for cell in there):
+            return np.asarray(found)
+        if there and all(isinstance(cell, date) for cell in there):
+            aware = any(getattr(cell, "tzinfo", None) is not None for cell in there)
+            if aware:
+                cells = [c and c.astimezone(UTC).replace(tzinfo=None) for c in cells]
+            return np.array(cells, dtype="datetime64[us]")[codes]
+        whole = np.empty(len(cells), dtype=object)
+        whole[:] = cells
+        return np.asarray(whole[codes])
 
     def weights(self, at: int) -> FloatArray:
         """[rows] positive and finite numbers."""
