@@ -62,10 +62,10 @@ def test_intervals_of_worths_come_from_the_delta_method(fitted):
     matrix = fitted.covariance()
     for item in range(7):
         slope = np.eye(7)[item] - estimate
-        factor = np.exp(1.959963984540054 * np.sqrt(slope @ matrix @ slope))
-        assert (low[item], high[item]) == pytest.approx(
-            (estimate[item] / factor, estimate[item] * factor)
-        )
+        p = estimate[item]
+        margin = 1.959963984540054 * np.sqrt(slope @ matrix @ slope) / (1 - p)
+        odds = np.log(p / (1 - p)) + np.array([-margin, margin])
+        assert (low[item], high[item]) == pytest.approx(tuple(1 / (1 + np.exp(-odds))))
 
 
 def test_log_worth_intervals_are_wald_s(fitted):

@@ -99,10 +99,10 @@ def test_intervals_ranks_and_tiers_of_games_come_from_their_covariance():
             (log_worths(fitted.log_worths_ + s) - log_worths(fitted.log_worths_ - s))[item] / 2e-6
             for s in step
         ]
-        factor = np.exp(norm.ppf(0.975) * np.sqrt(slope @ fitted.covariance() @ slope))
-        assert (low[item], high[item]) == pytest.approx(
-            (worth[item] / factor, worth[item] * factor)
-        )
+        p = worth[item]
+        margin = norm.ppf(0.975) * np.sqrt(slope @ fitted.covariance() @ slope) / (1 - p)
+        odds = np.log(p / (1 - p)) + np.array([-margin, margin])
+        assert (low[item], high[item]) == pytest.approx(tuple(1 / (1 + np.exp(-odds))))
     q, variance = fitted.quasi_variances().values, np.diag(fitted.covariance())
     exact = variance[:, None] + variance - 2 * fitted.covariance()
     off = ~np.eye(5, dtype=bool)

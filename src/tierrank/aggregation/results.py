@@ -24,6 +24,7 @@ from tierrank.aggregation import rank_intervals, rank_probabilities
 from tierrank.aggregation.connectivity import Connectivity
 from tierrank.aggregation.lists import CountedLists, drawn_counts, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
+from tierrank.aggregation.scale import scale_from
 from tierrank.aggregation.summary import Parameter, WorthTable, worth_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
@@ -151,31 +152,34 @@ class Worths(Learned):
         except ValueError:
             return np.full(len(codes), np.nan)
 
-    def intervals(self, level: float = 0.95, scale: str = "log-worth") -> Estimates:
-        """[items] log-worths, or worths, with Wald intervals.
+    def intervals(
+        self, level: float = 0.95, scale: str = "log-worth", *, anchor: Any = None
+    ) -> Estimates:
+        """[items] log-worths, ratings or worths, with Wald intervals.
 
-        Those of worths are computed for their logs, so that they stay positive.
+        Those of worths are computed for their log-odds, so that they are probabilities.
 
         Parameters
         ----------
         level
             how often such an interval holds the true value
         scale
-            "log-worth" or "worth"
+            "log-worth"; "elo", ratings as in chess, with 400 / ln 10 points a log-worth; or
+            "worth", the probability to be the first of all
+        anchor
+            the item that stands at 0, and at 1000 of ratings; or it and its place, as in
+            ``{"ann": 1200}``. Intervals are of the difference from it. None: the average item does.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> fitted.intervals(scale="elo", anchor={"b": 1200}).estimate.round(1)
+        array([1320.4, 1200. ])
         """
-        errors = reach(level)
-        matrix = self.covariance()
-        if scale == "log-worth":
-            margin = errors * np.sqrt(np.diag(matrix))
-            return Estimates(self.log_worths_, self.log_worths_ - margin, self.log_worths_ + margin)
-        if scale != "worth":
-            raise ValueError(f'scale is "log-worth" or "worth", not {scale!r}')
-        worths = self.worths_
-        # log worth_i = w_i − lse(w), whose gradient is e_i − worths
-        along = matrix @ worths
-        variance = np.diag(matrix) - 2 * along + worths @ along
-        factor = np.exp(errors * np.sqrt(np.maximum(variance, 0)))
-        return Estimates(worths, worths / factor, worths * factor)
+        chosen, matrix = scale_from(scale, anchor), self.covariance()
+        found = chosen.ratings(self, np.arange(len(self.items_)), matrix, level)
+        return Estimates(found.estimate, found.low, found.high)
 
     def quasi_variances(self) -> QuasiVariances:
         """[items] numbers q with var(w_i − w_j) ≈ q_i + q_j (Firth and de Menezes, 2004)."""
@@ -298,7 +302,14 @@ class Worths(Learned):
 
     # -- shown --------------------------------------------------------------------------------
 
-    def summary(self, level: float = 0.95, top: int | None = None) -> WorthTable:
+    def summary(
+        self,
+        level: float = 0.95,
+        top: int | None = None,
+        *,
+        scale: str = "log-worth",
+        anchor: Any = None,
+    ) -> WorthTable:
         """The ranking as a table to print: worths, standard errors, intervals.
 
         Parameters
@@ -307,9 +318,11 @@ class Worths(Learned):
             of the intervals
         top
             how many items to show; None for all
+        scale, anchor
+            as in `intervals`
         """
         self._check_fitted()
-        return worth_table(self, level, top)
+        return worth_table(self, level, top, scale_from(scale, anchor))
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
         """What was estimated beside worths, such as a parameter of ties, with intervals."""
@@ -320,11 +333,20 @@ class Worths(Learned):
         """Those of features, where worths follow from them."""
         return None
 
-    def to_frame(self, level: float = 0.95, top: int | None = None) -> DataFrame:
+    def to_frame(
+        self,
+        level: float = 0.95,
+        top: int | None = None,
+        *,
+        scale: str = "log-worth",
+        anchor: Any = None,
+    ) -> DataFrame:
         """The ranking as a frame of pandas, best first.
 
         Its columns are rank, item, log_worth, standard_error, low, high (the ends of the interval)
         and worth, as `tierrank aggregate --csv` calls them; NaN where there are no standard errors.
+        Ratings are in a column rating before these, and standard_error, low and high are theirs, as
+        they are those of worths where these are the scale.
 
         Parameters
         ----------
@@ -332,6 +354,8 @@ class Worths(Learned):
             of the intervals
         top
             how many items; None for all
+        scale, anchor
+            as in `intervals`
         """
         try:
             import pandas as pd
@@ -339,13 +363,16 @@ class Worths(Learned):
             raise ImportError(
                 "to_frame needs pandas, which is not installed: pip install pandas"
             ) from None
-        table = worth_table(self, level, len(self.items_) if top is None else top)
+        shown = len(self.items_) if top is None else top
+        table = worth_table(self, level, shown, scale_from(scale, anchor))
+        log_worths = table.scale.name == "log-worth"
         items = pd.Series(list(table.items), dtype=object).infer_objects()
         return pd.DataFrame(
             {
                 "rank": table.ranks,
                 "item": items,
-                "log_worth": table.log_worths,
+                **({"rating": table.estimates} if table.scale.name == "elo" else {}),
+                "log_worth": table.estimates if log_worths else table.log_worths,
                 "standard_error": table.standard_errors,
                 "low": table.lower,
                 "high": table.upper,
@@ -353,7 +380,15 @@ class Worths(Learned):
             }
         )
 
-    def plot(self, ax: Axes | None = None, *, level: float = 0.95, top: int = 50) -> Axes:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        level: float = 0.95,
+        top: int = 50,
+        scale: str = "log-worth",
+        anchor: Any = None,
+    ) -> Axes:
         """Draw the ranking, best on top: a dot for each log-worth, a line for its interval.
 
         Parameters
@@ -364,11 +399,13 @@ class Worths(Learned):
             of the intervals
         top
             how many items
+        scale, anchor
+            as in `intervals`
         """
         # Results show themselves: a door from here to the room that shows, opened when asked.
         from tierrank.report.plots import draw_worths
 
-        table = worth_table(self, level, top)
+        table = worth_table(self, level, top, scale_from(scale, anchor))
         if ax is None:
             from matplotlib import pyplot
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tierrank._types import FloatArray, IntArray
+from tierrank.aggregation.scale import LOG_WORTHS, Ratings, Scale
 from tierrank.training.covariance import MOST_DENSE, CoefficientTable, reach
 from tierrank.training.settings import check_count
 
@@ -41,8 +43,10 @@ class WorthTable:
         [shown] places, from 1
     log_worths, worths
         [shown] centred log-worths; worths, which over all items sum to 1
+    scale, estimates
+        on which the table tells worths, log-worths if not asked otherwise; [shown] where they are
     standard_errors, lower, upper
-        [shown] of the log-worths; NaN where there are none
+        [shown] of the estimates; NaN where there are none
     level
         how often such an interval holds the true value
     note
@@ -67,19 +71,22 @@ class WorthTable:
     parameters: tuple[Parameter, ...] = ()
     coefficients: CoefficientTable | None = None
     of_games: bool = False
+    scale: Scale = LOG_WORTHS
+    estimates: FloatArray = field(default_factory=lambda: np.empty(0))
 
     def to_html(self) -> str:
         """The table as HTML, and one of what was estimated beside worths; names are only text."""
         ends = f"{100 * self.level:g}% interval"
         rows = [
-            [f"{rank}", f"<bdi>{escape(str(name))}</bdi>", *_estimate(*row), f"{worth:.4g}"]
-            for rank, name, row, worth in self._rows()
+            [f"{rank}", f"<bdi>{escape(str(name))}</bdi>", *_estimate(row, self._form), *worth]
+            for rank, name, row, worth in self._rows(".4g")
         ]
         note = escape(self.note).replace("\n", "<br>")
-        found = _html_table(["rank", "item", "log-worth", "std err", ends, "worth"], rows, note)
+        heads = ["rank", "item", escape(self.scale.title), "std err", ends, *self._more]
+        found = _html_table(heads, rows, note)
         if self.parameters:
             more = [
-                [f"<bdi>{escape(name)}</bdi>", *_estimate(*row)] for name, *row in self.parameters
+                [f"<bdi>{escape(name)}</bdi>", *_estimate(row)] for name, *row in self.parameters
             ]
             found += _html_table(["parameter", "estimate", "std err", ends], more)
         # a notebook would set names in TeX where they hold dollars
@@ -87,16 +94,16 @@ class WorthTable:
 
     def __str__(self) -> str:
         tails = (1 - self.level) / 2
-        heads = ["rank", "item", "log-worth", "std err", f"[{tails:.4g}", f"{1 - tails:.4g}]",
-                 "worth"]  # fmt: skip
-        form = ".4f" if self.of_games else ".4g"
+        heads = ["rank", "item", self.scale.title, "std err", f"[{tails:.4g}",
+                 f"{1 - tails:.4g}]", *self._more]  # fmt: skip
+        form = self._form
         cells = [
-            [f"{rank}", str(name), *(f"{value:.4f}" for value in row), f"{worth:{form}}"]
-            for rank, name, row, worth in self._rows()
+            [f"{rank}", str(name), *(f"{value:{form}}" for value in row), *worth]
+            for rank, name, row, worth in self._rows(".4f" if self.of_games else ".4g")
         ]
         note, _, shown = self.note.partition("\n")
         if self.of_games:
-            cells += [["", name, *(f"{value:.4f}" for value in row), ""]
+            cells += [["", name, *(f"{value:.4f}" for value in row), *("" for _ in self._more)]
                       for name, *row in self.parameters]  # fmt: skip
             heads, cells = heads[1:], [row[1:] for row in cells]
         lines = text_table([heads, *cells], left=0 if self.of_games else 1)
@@ -106,11 +113,20 @@ class WorthTable:
 
     __repr__ = __str__
 
-    def _rows(self) -> Sequence[tuple[int, Any, tuple[float, float, float, float], float]]:
-        numbers = zip(self.log_worths, self.standard_errors, self.lower, self.upper, strict=True)
-        return list(
-            zip(self.ranks.tolist(), self.items, numbers, self.worths.tolist(), strict=True)
-        )
+    @property
+    def _form(self) -> str:
+        """Of numbers on the scale."""
+        return {"elo": ".1f", "worth": ".4g"}.get(self.scale.name, ".4f")
+
+    @property
+    def _more(self) -> list[str]:
+        """Headings beside the scale's own."""
+        return [] if self.scale.name == "worth" else ["worth"]
+
+    def _rows(self, form: str) -> Sequence[tuple[int, Any, tuple[float, ...], list[str]]]:
+        numbers = zip(self.estimates, self.standard_errors, self.lower, self.upper, strict=True)
+        worths = [[f"{worth:{form}}"][: len(self._more)] for worth in self.worths.tolist()]
+        return list(zip(self.ranks.tolist(), self.items, numbers, worths, strict=True))
 
 
 def text_table(rows: Sequence[Sequence[str]], left: int) -> list[str]:
@@ -125,11 +141,12 @@ def text_table(rows: Sequence[Sequence[str]], left: int) -> list[str]:
     ]
 
 
-def _estimate(value: float, error: float, low: float, high: float) -> list[str]:
+def _estimate(cells: Sequence[float], form: str = ".4f") -> list[str]:
     """Three cells: an estimate, its standard error, its interval; what is NaN is not there."""
+    value, error, low, high = cells
     if error != error:
-        return [f"{value:.4f}", "", ""]
-    form = ".4f" if 1e-3 <= error < 1e4 else ".4g"
+        return [f"{value:{form}}", "", ""]
+    form = form if not error or 1e-3 <= error < 1e4 else ".4g"
     return [f"{value:{form}}", f"{error:{form}}", f"{low:{form}} to {high:{form}}"]
 
 
@@ -141,30 +158,49 @@ def _html_table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: st
     return f"<table>{title}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>\n"
 
 
-def worth_table(fitted: Worths, level: float, top: int | None) -> WorthTable:
+def worth_table(
+    fitted: Worths, level: float, top: int | None, scale: Scale = LOG_WORTHS
+) -> WorthTable:
     """The table of a fit; standard errors only of the items that are shown, if they are many."""
-    reached = reach(level)
+    reach(level)  # refuses a wrong one
     if top is not None:
         check_count("top", top)
     size = len(fitted.items_)
     if top is None and size > MOST_DENSE:
         top = SHOWN_OF_MANY
     order = fitted._order()[:top]
-    errors = fitted._errors_of(order)
-    estimate = fitted.log_worths_[order]
-    margin = reached * errors
+    here = slice(len(order))
+    found = Ratings(*(each[here] for each in _ratings(fitted, order, level, scale)))
     shown = "" if len(order) == size else f"\nthe first {len(order)} of {size:,} items"
     return WorthTable(
         tuple(fitted.items_[number] for number in order),
         np.arange(1, len(order) + 1),
-        estimate,
+        fitted.log_worths_[order],
         fitted.worths_[order],
-        errors,
-        estimate - margin,
-        estimate + margin,
+        found.standard_error,
+        found.low,
+        found.high,
         level,
         fitted._note() + shown,
         tuple(fitted.parameters(level)),
         fitted._coefficients(level),
         getattr(fitted, "of_games", False),
+        scale,
+        found.estimate,
     )
+
+
+def _ratings(fitted: Worths, order: IntArray, level: float, scale: Scale) -> Ratings:
+    """Of the items that are shown, and of the anchor; without errors where the fit has none."""
+    if scale.anchor is None and scale.name != "worth":
+        return scale.rated(fitted.log_worths_[order], fitted._errors_of(order), level)
+    size, items = len(fitted.items_), scale.with_anchor(fitted, order)
+    matrix = None
+    if size <= MOST_DENSE or len(items) <= MOST_DENSE:  # each is a system of equations of its own
+        with suppress(ValueError):
+            whole = scale.name == "worth" and size <= MOST_DENSE
+            matrix = fitted.covariance(None if whole else [fitted.items_[code] for code in items])
+            if whole:
+                every = scale.ratings(fitted, np.arange(size), matrix, level)
+                return Ratings(*(each[items] for each in every))
+    return scale.ratings(fitted, items, matrix, level)

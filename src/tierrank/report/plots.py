@@ -102,7 +102,7 @@ def draw_worths(axes: Axes, table: WorthTable, *, of: int) -> None:
     rows = [
         ItemRow(str(name), w, 0.0, *((None, None) if low != low else (low, high)))
         for name, w, low, high in zip(
-            table.items, table.log_worths.tolist(), table.lower.tolist(), table.upper.tolist(),
+            table.items, table.estimates.tolist(), table.lower.tolist(), table.upper.tolist(),
             strict=True,
         )
     ]  # fmt: skip
@@ -117,10 +117,11 @@ def draw_worths(axes: Axes, table: WorthTable, *, of: int) -> None:
     axes.set_xlim(spanned.low, spanned.high)
     known = any(row.low is not None for row in rows)
     interval = f", with {100 * table.level:g}% interval" if known else ""
-    axes.set_xlabel(f"log-worth (0 is the average item){interval}")
+    axes.set_xlabel(f"{table.scale.explained}{interval}".replace("$", r"\$"))
     if len(rows) < of:
         axes.set_title(f"the first {len(rows):,} of {of:,} items")
-    axes.axvline(0, color="grey", linestyle=":", zorder=0)
+    if table.scale.name != "worth":
+        axes.axvline(table.scale.at, color="grey", linestyle=":", zorder=0)
     axes.grid(alpha=0.3, axis="x")
 
 
