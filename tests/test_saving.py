@@ -24,6 +24,7 @@ Y = RNG.integers(0, 3, size=24)
 QID = np.repeat(np.arange(4), 6)
 LABELS = scipy.sparse.random(24, 5, density=0.4, random_state=1, format="csr")
 LISTS = [RNG.permutation(5).tolist() for _ in range(12)]
+TIED = [[(0, 1), 2, (3, 4)], [2, (0, 3, 4), 1], [1, 0], [4, (1, 2)]]
 GAMES = [
     (a, b, RNG.choice(["first", "second", "tie"])) for a in range(4) for b in range(4) if a != b
 ]
@@ -45,6 +46,7 @@ MAKERS = {
         scipy.sparse.csr_matrix(X), (LABELS > 0).astype(float)
     ),
     "aggregator": lambda: tr.RankAggregator(prior="gaussian:1").fit(LISTS),
+    "davidson-luce": lambda: tr.DavidsonLuce(prior="pseudo-item").fit(TIED),
     "paired": lambda: tr.PairedTies("davidson", prior="gaussian:1", home=True).fit(GAMES),
     "featured": lambda: tr.FeatureAggregator(l2=0.1).fit(LISTS, X[:5], items=range(5)),
     "featured network": lambda: tr.FeatureAggregator("neural", hidden=(3,), max_iter=2).fit(
@@ -57,7 +59,7 @@ def use(model):
     """What people do with a model."""
     if isinstance(model, tr.ExtremeRanker):
         return model.predict(scipy.sparse.csr_matrix(X), k=2)
-    if isinstance(model, (tr.RankAggregator, tr.PairedTies, tr.FeatureAggregator)):
+    if isinstance(model, (tr.RankAggregator, tr.PairedTies, tr.FeatureAggregator, tr.DavidsonLuce)):
         model.summary()
         str(model)
         if isinstance(model, tr.FeatureAggregator):

@@ -10,6 +10,7 @@ Rankers with features, fitted as scikit-learn estimators:
 Worths of items, from what was observed of them:
 
     RankAggregator     from rankings with ties
+    DavidsonLuce       from rankings in which a tie says that items are close
     PairedTies         from games of two sides that may end in a tie
     FeatureAggregator  from rankings and features of the items
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from tierrank import data, losses, metrics
     from tierrank.aggregation.aggregator import RankAggregator
     from tierrank.aggregation.covariates import FeatureAggregator
+    from tierrank.aggregation.davidson_luce import DavidsonLuce
     from tierrank.aggregation.paired import PairedTies
     from tierrank.extreme.ranker import ExtremeRanker
     from tierrank.native import native_info
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BoostedRanker",
     "Curvature",
+    "DavidsonLuce",
     "ExtremeRanker",
     "FeatureAggregator",
     "LinearRanker",
@@ -80,6 +83,7 @@ __all__ = [
 _HOMES = {
     "BoostedRanker": "tierrank.ranking.boosted",
     "Curvature": "tierrank.plackett_luce",
+    "DavidsonLuce": "tierrank.aggregation.davidson_luce",
     "ExtremeRanker": "tierrank.extreme.ranker",
     "FeatureAggregator": "tierrank.aggregation.covariates",
     "LinearRanker": "tierrank.ranking.linear",

@@ -68,6 +68,8 @@ EXPORTS = {
 
 GameModel = Literal["davidson", "rao-kupper", "bradley-terry"]
 GAME_MODELS: tuple[GameModel, ...] = get_args(GameModel)
+DAVIDSON_LUCE = "davidson-luce"
+"""The model of lists that has parameters for ties."""
 
 TableKind = Literal["items", "games", "preferences", "paired-ranks", "wide", "orders"]
 TABLE_KINDS: tuple[TableKind, ...] = get_args(TableKind)

@@ -212,6 +212,23 @@ def test_models_of_games_give_what_python_gives(run, games, model, tmp_path):
     assert f"first side: {fitted.home_advantage_:.4f}, 95% interval" in ran.text
 
 
+def test_davidson_luce_gives_what_python_gives(run, votes, games, rankings, tmp_path):
+    ran = run("aggregate", votes, "--model", "davidson_luce", "--prior", "pseudo-item",
+              "--json", tmp_path / "fit.json", "--save", tmp_path / "model")  # fmt: skip
+    assert ran.code == 0, ran.text
+    found = json.loads((tmp_path / "fit.json").read_text())
+    fitted = tr.DavidsonLuce(prior="pseudo-item").fit(rankings)
+    by_name = dict(zip(fitted.items_, fitted.log_worths_, strict=True))
+    for row in found["results"]:
+        assert row["log_worth"] == pytest.approx(by_name[row["item"]])
+    assert found["parameters"][1]["estimate"] == pytest.approx(fitted.tie_prevalences_[0])
+    assert "log δ2 (ties of 2):" in ran.text
+    assert "davidson-luce, prior pseudo-item:0.5: log-likelihood" in ran.text
+    assert tr.load(tmp_path / "model").tie_sizes_ == (2,)
+    ran = run("aggregate", games, "--model", "davidson-luce")
+    assert (ran.code, "say nothing" in ran.err) == (0, False)
+
+
 def test_any_objective_can_be_the_model(run, votes, rankings):
     for name, params in {"pl-lb": {}, "pl-topk:k=2": {"k": 2}}.items():
         ran = run("aggregate", votes, "--model", name, "--csv", "-", "--no-tiers")

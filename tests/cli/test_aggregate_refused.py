@@ -68,6 +68,9 @@ def test_what_a_preflib_file_left_to_be_assumed_is_one_line(run, tmp_path):
         ("a,b,winner\nx,y,x\ny,x,y\n", ["--model", "davidson"], "use --model bradley-terry"),
         ("list,item,rank\n1,a,1\n1,b,2\n1,c,2\n", ["--model", "davidson"], "--model pl-partition"),
         ("list,item,rank\n1,a,1\n1,b,2\n", ["--model", "davidson", "--home"], "a row a game"),
+        ("list,item,rank\n1,a,1\n1,b,1\n", ["--model", "davidson-luce"], "Give a prior (--prior"),
+        ("list,item,rank\n1,a,1\n2,b,1\n", ["--model", "davidson-luce", "--rest", "last"],
+         "read them with --rest absent"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_table_is_said_with_its_line_and_the_options(
@@ -106,6 +109,9 @@ def test_malformed_files_are_refused(run, tmp_path, name, content, message):
         (["--model", "pl-topk:q=3"], 1, "--model pl-topk:q=3: PLTopK has no option 'q'"),
         (["--model", "davidson", "--solver", "lbfgs"], 1, "--solver: davidson has one"),
         (["--model", "davidson", "--top-k", "2"], 1, "--top-k: davidson is a model of games"),
+        (["--model", "davidson-luce", "--solver", "lbfgs"], 1, "--solver: davidson-luce has one"),
+        (["--model", "davidson-luce", "--home"], 1, "--home is for davidson, rao-kupper"),
+        (["--model", "davidson-luse"], 1, "Did you mean 'davidson-luce'?"),
         (["--home", "--model", "pl-partition"], 1, "--home is for davidson"),
         (["--neutral", "n"], 1, "it goes with --home"),
         (["--kind", "table"], 1, "--kind is one of items, games"),

@@ -243,6 +243,10 @@ class Worths(Learned):
             as `Tiers.from_rankings` takes them, of these items; or `tierrank.data.Rankings` or a
             `Tiers` of this very catalogue
         """
+        return np.asarray(log_prob(self.log_worths_, self._tiers_of(rankings)))
+
+    def _tiers_of(self, rankings: Any) -> Tiers:
+        """Rankings as lists over this very catalogue; refuses those over another."""
         if not isinstance(rankings, Tiers | Rankings | Games):
             rankings = Tiers.from_rankings(rankings, items=self.items_)
         tiers, _ = weighted_lists(rankings)
@@ -253,7 +257,7 @@ class Worths(Learned):
                 f"{len(self.items_):,} fitted ones, or in another order. Give plain rankings, as "
                 "tiers.to_rankings() does, or build them with items=fitted.items_"
             )
-        return np.asarray(log_prob(self.log_worths_, tiers))
+        return tiers
 
     # -- ranks and tiers ----------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from tierrank.cli.options import (
 )
 from tierrank.cli.rankings import Source, read_features
 from tierrank.errors import ArgumentError
+from tierrank.names import DAVIDSON_LUCE
 from tierrank.names import GAME_MODELS as GAMES
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from tierrank.report.aggregation import AggregationPage
 
 SHOWN = 50  # items of the table, unless --top says otherwise
+WITH_TIES = (*GAMES, DAVIDSON_LUCE)  # models that are no objective of a list alone
 
 _OUT = "Results"
 
@@ -133,8 +135,9 @@ class Model:
     # fmt: off
     model: Annotated[str | None, option(
         "pl-partition, the exact Plackett-Luce likelihood, or another of `tierrank objectives`, "
-        "perhaps with parameters, as in pl-topk:k=5; or, for games of two, davidson, rao-kupper "
-        "or bradley-terry.", metavar="NAME", panel=MODEL,
+        "perhaps with parameters, as in pl-topk:k=5; davidson-luce, to which a tie says that items "
+        "are close; or, for games of two, davidson, rao-kupper or bradley-terry.",
+        metavar="NAME", panel=MODEL,
         default="pl-partition, and davidson for games with ties")] = None
     prior: Annotated[str, option(
         "none; gaussian or gaussian:2, normal log-worths with that standard deviation; "
@@ -165,7 +168,7 @@ class Model:
         names.check_uncertainty(self.uncertainty)
         names.check_solver(self.solver)
         names.check_games_ties(self.ties)
-        if self.model is not None and _plain(self.model) not in GAMES:
+        if self.model is not None and _plain(self.model) not in WITH_TIES:
             _parse_objective(self.model)
         if self.prior != "none":
             names.prior_name(self.prior)
@@ -173,7 +176,7 @@ class Model:
             if self.l2:
                 raise ValueError("--l2 is a penalty on coefficients: it goes with --features.")
             return
-        if self.model is not None and _plain(self.model) in GAMES:
+        if self.model is not None and _plain(self.model) in WITH_TIES:
             raise ValueError(
                 f"--features: {_plain(self.model)} takes none; --model pl-partition does."
             )
@@ -199,6 +202,7 @@ class Model:
         """An unfitted estimator; what is wrong with the options is found before data is read."""
         from tierrank.aggregation.aggregator import RankAggregator
         from tierrank.aggregation.covariates import FeatureAggregator
+        from tierrank.aggregation.davidson_luce import DavidsonLuce
         from tierrank.aggregation.paired import PairedTies
 
         model = self.name_for(data)
@@ -207,21 +211,23 @@ class Model:
         own: dict[str, Any] = {"uncertainty": self.uncertainty}
         if self.max_iter is not None:
             own["max_iter"] = self.max_iter
-        estimator: type[RankAggregator | PairedTies | FeatureAggregator]
+        estimator: type[RankAggregator | PairedTies | FeatureAggregator | DavidsonLuce]
+        for name, given in (("--home", self.home), ("--ties", self.ties is not None)):
+            if given and kind not in GAMES:
+                raise ValueError(f"{name} is for {', '.join(GAMES)}, not for {model}.")
+        if kind in WITH_TIES and self.solver != "auto":
+            raise ValueError(f"--solver: {kind} has one, Newton's method: leave it out.")
         if kind in GAMES:
             if top_k is not None:
                 raise ValueError(
                     f"--top-k: {kind} is a model of games, and says nothing of longer lists; "
                     "--model pl-partition does."
                 )
-            if self.solver != "auto":
-                raise ValueError(f"--solver: {kind} has one, Newton's method: leave it out.")
             estimator = PairedTies
             own |= {"model": kind, "home": self.home, "ties": self.ties, "prior": prior}
+        elif kind == DAVIDSON_LUCE:
+            estimator, own = DavidsonLuce, own | {"prior": prior}
         else:
-            for name, given in (("--home", self.home), ("--ties", self.ties is not None)):
-                if given:
-                    raise ValueError(f"{name} is for {', '.join(GAMES)}, not for {model}.")
             objective, params = _parse_objective(model)
             own |= {
                 "objective": objective, "objective_params": params or None, "random_state": seed
@@ -294,7 +300,7 @@ def _look_at_games(model: Model, fitted: FittedWorths, data: Rankings | Games, f
     tied, games = _tied_games(data)
     ties = f"{tied:,.10g} of {games:,.10g} games are ties."
     if not fitted.of_games:
-        if tied:
+        if tied and not fitted.ties_connect:
             without = "" if model.features is None else ", without --features"
             note(
                 f"{ties} To {name.partition(':')[0]} a tie is an order that nobody saw, so these "
@@ -381,8 +387,8 @@ def _parse_objective(model: str) -> tuple[str, dict[str, Any]]:
     try:
         return find(name).name, params
     except ValueError:
-        guess = names.did_you_mean(name.lower(), [*OBJECTIVES, *GAMES])
+        guess = names.did_you_mean(name.lower(), [*OBJECTIVES, *WITH_TIES])
         raise ValueError(
-            f"there is no --model {name}.{guess} It is one of `tierrank objectives`, or, for games "
-            f"of two sides, {', '.join(GAMES)}."
+            f"there is no --model {name}.{guess} It is one of `tierrank objectives`, "
+            f"{DAVIDSON_LUCE}, or, for games of two sides, {', '.join(GAMES)}."
         ) from None

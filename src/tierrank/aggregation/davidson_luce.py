@@ -1,0 +1,813 @@
+"""DavidsonLuce: worths from lists in which a tie is an outcome of its own.
+
+From the items R that are left, the next tier S of t = |S| items is chosen with weight
+
+    δ_t (∏_{i∈S} α_i)^{1/t},     δ_1 = 1,     over all S ⊆ R of a size that ties have,
+
+so the sum over all S of size t is δ_t e_t(α^{1/t}), an elementary symmetric polynomial of the roots
+of the worths (Turner, van Etten, Firth and Kosmidis, 2020; Davidson, 1970, for two items).
+
+**The sums.** Taking the items of R in one by one, from the last of the list up, with x = α^{1/t}:
+
+    e_k ← e_k + x e_{k−1},     here as logarithms:  L_k ← log(e^{L_k} + e^{L_{k−1} + w/t}).
+
+One pass from the bottom meets every R of a list on its way: Σ_t t steps an item, whatever the
+number of subsets. r_k = e^{L_{k−1} + w/t − L_k(new)} is the probability that the item is in a
+subset of size k of the items so far, chosen with those weights.
+
+**Derivatives.** Chances flow down again: where a tier was chosen, size t takes its probability P_t
+into the state k = t, and each item passes A_k r_k on to k − 1 and leaves A_k (1 − r_k). Then
+∂ log Z/∂w = Σ A_k r_k / t: how much of an item is in what is chosen. The derivative of both passes
+along a vector has only products of such probabilities, so that nothing can overflow. Minus the
+log-likelihood is convex in (w, log δ): log Z is the normaliser of an exponential family.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from scipy.special import gammaln, logsumexp
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tierrank._types import BoolArray, FloatArray
+from tierrank.aggregation import state
+from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
+from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
+from tierrank.aggregation.paired_likelihood import FAR
+from tierrank.aggregation.results import (
+    Estimates,
+    FittedWorths,
+    NotConverged,
+    log_odds_interval,
+    worths_before,
+)
+from tierrank.aggregation.solvers import watched
+from tierrank.aggregation.summary import Parameter
+from tierrank.aggregation.terms import MatrixHessian, Prior, PseudoItem, Sum, prior_from
+from tierrank.data.rankings.games import Games
+from tierrank.data.rankings.reading import of_frame
+from tierrank.errors import Argument, ArgumentError
+from tierrank.names import check_uncertainty
+from tierrank.storage import Arrays
+from tierrank.tiers import Tiers
+from tierrank.training import Watch
+from tierrank.training.covariance import MOST_DENSE, Kind, covariance, reach
+from tierrank.training.optim import Hessian, Minimum, by_cholesky, by_products, newton
+from tierrank.training.settings import check_count
+
+TOLERANCE = 1e-11  # of every part of the gradient, relative to the choices it is a sum over
+BATCH = 1 << 22  # numbers of the derivatives along several vectors at a time
+MOST_STATES = 500_000_000  # numbers of all lists' probabilities r and A: 4 GB
+
+
+class DavidsonLuceTerm:
+    """Minus the log-likelihood of lists, as a function of [log-worths, log δ of the ties' sizes].
+
+    Parameters
+    ----------
+    tiers
+        lists without a rest; those of fewer than two items say nothing
+    counts
+        [lists] how often each was seen
+    sizes
+        of the ties that there are, ascending, without 1
+    """
+
+    def __init__(self, tiers: Tiers, counts: FloatArray, sizes: tuple[int, ...]) -> None:
+        self.counts, self.sizes = counts, sizes
+        self.items = tiers.n_items or 0
+        self.size = self.items + len(sizes)
+        lengths = tiers.lengths.numpy()
+        # Lists are sorted by length, and entries stand place by place, from the bottom: those of
+        # place p in the first `alive[p]` lists, from `starts[p]` on.
+        order = np.argsort(-lengths, kind="stable")
+        longest = int(lengths.max(initial=0))
+        self.alive = np.searchsorted(-lengths[order], -np.arange(longest), side="left")
+        self.starts = np.concatenate([[0], np.cumsum(self.alive)])
+        place = np.repeat(np.arange(longest), self.alive)
+        rank = np.arange(self.starts[-1]) - self.starts[place]
+        self.list_of = order[rank]
+        ends = tiers.tier_offsets.numpy()[tiers.list_offsets.numpy()]
+        entry = ends[self.list_of + 1] - 1 - place
+        self.item = tiers.items.numpy()[entry]
+        tier_sizes = tiers.tier_sizes.numpy()
+        tied = np.repeat(tier_sizes, tier_sizes)[entry]
+        first = np.zeros(ends[-1], bool)
+        first[tiers.tier_offsets.numpy()[:-1]] = True
+        # a choice from one item is none
+        self.chosen: BoolArray = first[entry] & (place > 0)
+        # what a tier's item adds to log P: w / t
+        self.share = np.where((tied == 1) & (place == 0), 0.0, 1 / np.maximum(tied, 1))
+        self.place, self.weight = place, float(counts.sum())
+        orders = np.array([1, *sizes])
+        self.which = np.searchsorted(orders, tied[self.chosen])  # size of each choice, by number
+        if not np.isin(tied[self.chosen], orders).all():
+            raise ValueError(f"the ties have other sizes than {sizes}")
+        # states (t, k), k = 0 .. t, for one t after the other
+        self.ends = np.cumsum(orders + 1) - 1  # of k = t
+        self.root = np.repeat(1 / orders, orders + 1)[:, None]  # 1 / t
+        self.begin = np.concatenate([[0], self.ends[:-1] + 1])  # of k = 0
+        states = len(self.root)
+        if states * len(entry) > MOST_STATES:
+            raise ValueError(
+                f"ties of up to {orders[-1]} items in lists of {len(entry):,} entries take too "
+                "much memory as outcomes: leave out the lists with the largest ties, or fit a "
+                "RankAggregator, to which they are orders that nobody saw"
+            )
+        self._last: tuple[bytes, Passes] | None = None
+
+    def at(self, point: FloatArray) -> Passes:
+        """The passes at a point, which value, gradient and second derivatives share."""
+        key = point.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = None  # or two of them would be there
+            self._last = key, Passes(self, point)
+        return self._last[1]
+
+    def scale(self) -> FloatArray:
+        """[parameters] what bounds each part of the gradient."""
+        scale = np.full(self.size, self.weight)
+        scale[: self.items] = np.bincount(self.item, self.counts[self.list_of], self.items)
+        return np.where(scale > 0, scale, 1.0)
+
+    def start(self) -> FloatArray:
+        """[parameters] equal worths, and δ about right for the sizes seen, Σ C(|R|, t) possible."""
+        left = self.place[self.chosen] + 1.0
+        counts = self.counts[self.list_of[self.chosen]]
+        seen = np.bincount(self.which, counts, len(self.sizes) + 1)
+        rate = []
+        for size, often in zip((1, *self.sizes), seen, strict=True):
+            there = left >= size
+            ways = gammaln(left[there] + 1) - gammaln(left[there] - size + 1) - gammaln(size + 1)
+            rate.append(np.log(max(often, 0.5)) - logsumexp(ways, b=counts[there]))
+        return np.concatenate([np.zeros(self.items), np.array(rate[1:]) - rate[0]])
+
+    def log_probabilities(self, point: FloatArray) -> FloatArray:
+        """[lists] log-probabilities."""
+        return self.at(point).log_prob
+
+    def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """The value, and its [parameters] gradient."""
+        slopes, by_ties = self.at(point).slopes()
+        summed = np.bincount(self.item, slopes * self.counts[self.list_of], self.items)
+        gradient = np.concatenate([summed, self.counts @ by_ties])
+        return -float(self.counts @ self.at(point).log_prob), -gradient
+
+    def hessian(self, point: FloatArray) -> Hessian:
+        """The second derivatives."""
+        return DavidsonLuceHessian(self, self.at(point))
+
+    def list_gradients(self, point: FloatArray) -> Any:
+        """Sparse [lists, parameters]: the gradient of every list's log-probability."""
+        slopes, by_ties = self.at(point).slopes()
+        shape = (len(self.counts), self.size)
+        wide = csr_array((slopes, (self.list_of, self.item)), shape=shape)
+        rows, columns = np.nonzero(by_ties)
+        return wide + csr_array((by_ties[rows, columns], (rows, self.items + columns)), shape=shape)
+
+    def outer_products(self, point: FloatArray) -> FloatArray:
+        """[parameters, parameters] Σ count · g gᵀ over lists, g the gradient of one of them."""
+        rows = self.list_gradients(point)
+        weighted = rows.multiply(self.counts[:, None]).tocsr()
+        return np.asarray((rows.T @ weighted).toarray())
+
+
+class Passes:
+    """Up and down through all lists at a point: probabilities of subsets and of their items."""
+
+    def __init__(self, term: DavidsonLuceTerm, point: FloatArray) -> None:
+        self.term = term
+        w, log_tie = point[term.item], np.concatenate([[0.0], point[term.items :]])[:, None]
+        states, entries = len(term.root), len(w)
+        self.r = np.zeros((states, entries))  # the item is in the subset, given its size
+        self.p = np.zeros((len(log_tie), entries))  # of sizes, where a tier was chosen
+        log_z = np.zeros(entries)
+        sums = np.full((states, len(term.counts)), -np.inf)
+        sums[term.begin] = 0.0
+        for here, block in self._blocks():
+            before = sums[:, here]
+            with_it = np.vstack([np.full(before.shape[1], -np.inf), before[:-1]]) + (
+                term.root * w[block]
+            )
+            with_it[term.begin] = -np.inf
+            after = np.logaddexp(before, with_it)
+            there = after > -np.inf
+            self.r[:, block][there] = np.exp(with_it[there] - after[there])
+            sums[:, here] = after
+            weights = log_tie + after[term.ends]
+            top = logsumexp(weights, axis=0)
+            self.p[:, block] = np.exp(weights - top) * term.chosen[block]
+            log_z[block] = top
+        gained = term.share * w
+        gained[term.chosen] += log_tie[term.which, 0] - log_z[term.chosen]
+        self.log_prob: FloatArray = np.bincount(term.list_of, gained, len(term.counts)).astype(
+            np.float64
+        )
+        self.a = np.zeros((states, entries))  # of subsets of a size, before an item leaves
+        flow = np.zeros((states, len(term.counts)))
+        for here, block in self._blocks(down=True):
+            flow[term.ends, here] += self.p[:, block]
+            self.a[:, block] = flow[:, here]
+            leaves = flow[:, here] * self.r[:, block]
+            flow[:, here] -= leaves
+            flow[:-1, here] += leaves[1:]
+
+    def _blocks(self, *, down: bool = False) -> list[tuple[slice, slice]]:
+        """For every place from the bottom, or from the top: its lists and its entries."""
+        found = [
+            (slice(0, alive), slice(start, start + alive))
+            for alive, start in zip(self.term.alive, self.term.starts[:-1], strict=True)
+        ]
+        return found[::-1] if down else found
+
+    def slopes(self) -> tuple[FloatArray, FloatArray]:
+        """[entries] and [lists, sizes] derivatives of log-probabilities by w and log δ."""
+        term = self.term
+        by_worth = term.share - (self.a * self.r * term.root).sum(axis=0)
+        surplus = -self.p
+        surplus[term.which, np.flatnonzero(term.chosen)] += 1.0
+        by_tie = [np.bincount(term.list_of, row, len(term.counts)) for row in surplus[1:]]
+        shape = (len(term.sizes), len(term.counts))
+        return by_worth, np.asarray(by_tie, dtype=np.float64).reshape(shape).T
+
+    def along(self, v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Derivatives of minus the `slopes` along vectors: [entries, n], and [entries, sizes, n].
+
+        v [entries, n] moves the log-worth of every entry, u [sizes, n] all log δ.
+        """
+        term, several = self.term, v.shape[1]
+        u = np.concatenate([np.zeros((1, several)), u])[:, None]
+        root = term.root[:, :, None]
+        by_r = np.empty((*self.r.shape, several))
+        by_p = np.empty((*self.p.shape, several))
+        sums = np.zeros((len(root), len(term.counts), several))
+        for here, block in self._blocks():
+            before, r, p = sums[:, here], self.r[:, block, None], self.p[:, block, None]
+            # log of "with it" less log of "without it"
+            gap = root * v[block] - before
+            gap[1:] += before[:-1]
+            by_r[:, block] = r * (1 - r) * gap
+            before += r * gap
+            weights = u + before[term.ends]
+            by_p[:, block] = p * (weights - (p * weights).sum(axis=0))
+        out = np.empty_like(v)
+        flow = np.zeros_like(sums)
+        for here, block in self._blocks(down=True):
+            flow[term.ends, here] += by_p[:, block]
+            leaves = flow[:, here] * self.r[:, block, None]
+            leaves += self.a[:, block, None] * by_r[:, block]
+            out[block] = (leaves * root).sum(axis=0)
+            flow[:, here] -= leaves
+            flow[:-1, here] += leaves[1:]
+        return out, by_p[1:].transpose(1, 0, 2)
+
+
+class DavidsonLuceHessian:
+    """Second derivatives of `DavidsonLuceTerm`."""
+
+    def __init__(self, term: DavidsonLuceTerm, passes: Passes) -> None:
+        self._term, self._passes = term, passes
+        self._count = term.counts[term.list_of]
+
+    def product(self, vector: FloatArray) -> FloatArray:
+        term = self._term
+        v, u = vector[term.item][:, None], vector[term.items :][:, None]
+        by_worth, by_tie = self._passes.along(v, u)
+        summed = np.bincount(term.item, by_worth[:, 0] * self._count, term.items)
+        return np.concatenate([summed, self._count @ by_tie[:, :, 0]])
+
+    def diagonal(self) -> None:
+        return None
+
+    def matrix(self) -> FloatArray:
+        """One vector a place in a list, for all lists at once: these columns of each list's own."""
+        term = self._term
+        n, entries = term.items, len(term.item)
+        out = np.zeros((term.size, term.size))
+        flat = np.zeros(n * n)
+        batch = max(1, BATCH // max(1, entries * len(term.root)))
+        for start in range(0, len(term.alive), batch):
+            places = np.arange(start, min(start + batch, len(term.alive)))
+            v = (term.place[:, None] == places).astype(np.float64)
+            by_worth, _ = self._passes.along(v, np.zeros((len(term.sizes), len(places))))
+            lists = np.arange(entries) - term.starts[term.place]  # as they are sorted
+            for number, place in enumerate(places):
+                there = lists < term.alive[place]
+                column = term.item[term.starts[place] + lists[there]]
+                flat += np.bincount(
+                    term.item[there] * n + column,
+                    by_worth[there, number] * self._count[there], n * n,
+                )  # fmt: skip
+        out[:n, :n] = flat.reshape(n, n)
+        for number in range(len(term.sizes)):
+            unit = np.zeros(term.size)
+            unit[n + number] = 1.0
+            out[n + number] = out[:, n + number] = self.product(unit)
+        return np.asarray((out + out.T) / 2)
+
+
+class PriorOfWorths:
+    """Minus the log-density of a prior of log-worths, as a function of all parameters.
+
+    A pseudo-item is one more item, of log-worth 0: what everybody won and lost against it are lists
+    of two, which could have been ties.
+    """
+
+    def __init__(self, prior: Prior, items: int, sizes: tuple[int, ...]) -> None:
+        self.prior, self.items = prior, items
+        self._lists: DavidsonLuceTerm | None = None
+        if isinstance(prior, PseudoItem):
+            each, one_more = np.arange(items), np.full(items, items)
+            pairs = np.concatenate([np.stack([each, one_more], 1), np.stack([one_more, each], 1)])
+            tiers = Tiers(
+                items=torch.from_numpy(pairs.reshape(-1)),
+                tier_offsets=torch.arange(4 * items + 1),
+                list_offsets=torch.arange(0, 4 * items + 1, 2),
+                n_items=items + 1,
+            )
+            counts = np.full(2 * items, prior.wins)
+            self._lists = DavidsonLuceTerm(tiers, counts, sizes)
+
+    def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """The value, and its [parameters] gradient."""
+        if self._lists is not None:
+            value, gradient = self._lists.value_and_gradient(np.insert(point, self.items, 0.0))
+            return value, np.delete(gradient, self.items)
+        value, gradient = self.prior.value_and_gradient(point[: self.items])
+        return value, np.pad(gradient, (0, len(point) - self.items))
+
+    def hessian(self, point: FloatArray) -> Hessian:
+        """The second derivatives."""
+        if self._lists is not None:
+            wide = self._lists.hessian(np.insert(point, self.items, 0.0)).matrix()
+            return MatrixHessian(np.delete(np.delete(wide, self.items, 0), self.items, 1))
+        own = self.prior.hessian(point[: self.items]).matrix()
+        return MatrixHessian(np.pad(own, (0, len(point) - self.items)))
+
+
+class DavidsonLuceLoss(Sum):
+    """Minus the log-likelihood of lists, minus the log-density of a prior if there is one."""
+
+    def __init__(
+        self, tiers: Tiers, counts: FloatArray, sizes: tuple[int, ...], prior: Prior | None
+    ) -> None:
+        self.lists = DavidsonLuceTerm(tiers, counts, sizes)
+        self.shared = self.lists.items if prior is None else 0
+        own = [] if prior is None else [PriorOfWorths(prior, self.lists.items, sizes)]
+        super().__init__([self.lists, *own])
+
+    def minimise(self, start: FloatArray, max_iter: int, iterated: Any = None) -> Minimum:
+        """Go to the minimum; "no minimum" where some parameter is infinite there."""
+        scale = self.lists.scale()
+
+        def solve(point: FloatArray, gradient: FloatArray, tightness: float) -> FloatArray | None:
+            hessian = self.hessian(point)
+            if len(point) > MOST_DENSE:
+                return by_products(hessian, gradient, tightness, centred=False)
+            return by_cholesky(hessian.matrix(), gradient, shared=self.shared, damping=scale)
+
+        return newton(
+            self.value_and_gradient, solve, start, weight=min(self.lists.weight, 1.0), far=FAR,
+            tol=TOLERANCE * scale, max_iter=max_iter, iterated=iterated,
+        )  # fmt: skip
+
+    def covariance(self, point: FloatArray, *, sandwich: bool) -> FloatArray:
+        """[parameters, parameters] covariance, of the log-worths minus their mean."""
+        outer = self.lists.outer_products(point) if sandwich else None
+        matrix = self.hessian(point).matrix()
+        return covariance(matrix, outer, worths=self.lists.items, shifted=self.shared > 0)
+
+    def effective_parameters(self, point: FloatArray) -> float:
+        """How many parameters the lists, not the prior, decide: the trace of (H + prior)⁻¹ H."""
+        if self.shared:
+            return float(self.lists.size - 1)
+        whole, lists = (each.hessian(point).matrix() for each in (self, self.lists))
+        return float(np.trace(np.linalg.solve(whole, lists)))
+
+
+class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
+    """Worths of items from lists in which a tie says "about equal", by maximum likelihood.
+
+    The Davidson-Luce model of R's PlackettLuce (Turner, van Etten, Firth and Kosmidis, 2020): from
+    what is left of a list, the next tier S of t items is chosen with probability proportional to
+    δ_t (∏ worths of S)^{1/t}, among all subsets of every size that ties have. A size that no tie
+    has, has no δ. The last item that is left is no choice; a tie in the last place is one.
+
+    `RankAggregator` takes ties for orders that nobody saw; here they are outcomes, which say that
+    items are close, and how often is estimated. Of lists of two it is "davidson" of `PairedTies`.
+    Time grows with the entries of the lists times the squares of the ties' sizes.
+
+    Parameters
+    ----------
+    prior
+        None for maximum likelihood; "gaussian" or "gaussian:2", normal log-worths with that
+        standard deviation (1 if not given); "pseudo-item" or "pseudo-item:0.5", the prior of R's
+        PlackettLuce: every item won and lost so many times against one more item
+    max_iter
+        most steps of Newton's method
+    uncertainty
+        "information", the inverse of the observed information (with the prior's, which R leaves
+        out); or "sandwich", which holds with enough lists even where the model is wrong
+
+    Attributes
+    ----------
+    items_
+        names of the items
+    log_worths_, worths_, standard_errors_
+        [items] log-worths with mean 0; worths, which sum to 1; standard errors of `log_worths_`
+    tie_sizes_, log_tie_prevalences_, tie_prevalences_
+        sizes t of the ties that there are, log δ_t and δ_t. With equal worths, a tie of one given
+        set of t items is δ_t times as probable as one given item alone.
+    covariance_
+        [items + sizes, items + sizes] of the centred log-worths and log δ
+    log_likelihood_, aic_, n_parameters_
+        of the lists, without the prior; Akaike's criterion; free parameters (with a prior, those
+        that the lists decide)
+    lists_, connectivity_
+        the lists as they were fitted, and which items they compare
+    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_
+        how the fit went, as in `RankAggregator`, whose other results are there too. Ranks and
+        probabilities of places are those of rankings without ties.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> votes = [
+    ...     ["ann", ("bob", "cy")],
+    ...     [("ann", "bob"), "cy"],
+    ...     ["cy", ("ann", "bob")],
+    ...     ["bob", "cy", "ann"],
+    ... ]
+    >>> fitted = tr.DavidsonLuce().fit(votes, weights=[5, 3, 2, 1])
+    >>> print(fitted.summary())
+    DavidsonLuce, information: 3 items, 11 lists, δ2 1.69, log-likelihood -26.63, AIC 59.26
+    rank  item  log-worth  std err   [0.025  0.975]   worth
+       1  ann      0.8680   0.5184  -0.1481  1.8841  0.6476
+       2  bob     -0.4056   0.4756  -1.3377  0.5266  0.1812
+       3  cy      -0.4625   0.4952  -1.4330  0.5080  0.1712
+    >>> [f"{chance:.3f}" for chance in fitted.predict_proba("ann", "bob")]
+    ['0.460', '0.411', '0.129']
+    """
+
+    items_: tuple[Any, ...]
+    lists_: CountedLists
+    tie_sizes_: tuple[int, ...]
+    log_tie_prevalences_: FloatArray
+    log_likelihood_: float
+    n_parameters_: float
+    _connectivity: Connectivity | None = None
+    _point: FloatArray  # where the minimum is: a prior says where all log-worths lie together
+
+    def __init__(
+        self,
+        *,
+        prior: str | Prior | None = None,
+        max_iter: int = 100,
+        uncertainty: Kind = "information",
+    ) -> None:
+        self.prior = prior
+        self.max_iter = max_iter
+        self.uncertainty = uncertainty
+
+    def fit(
+        self,
+        rankings: Any,
+        *,
+        weights: Any = None,
+        items: Any = None,
+        rest: Literal["absent", "last"] = "absent",
+        watch: Watch | None = None,
+        init_model: Any = None,
+        **columns: Any,
+    ) -> Self:
+        """Estimate the worths of all items, and how frequent ties are.
+
+        Parameters
+        ----------
+        rankings, weights, items, watch, init_model, columns
+            as in `RankAggregator.fit`
+        rest
+            "absent": what a list does not name took no part. A rest in the "last" place is refused,
+            as nobody called its items equal.
+
+        Raises
+        ------
+        Disconnected
+            without a prior, if there is no finite estimate: it says which items are why
+        """
+        self._check()
+        begun = time.perf_counter()
+        prior = prior_from(self.prior)
+        lists = _lists(of_frame(rankings, columns, weights), weights, items, rest)
+        found = None
+        if prior is None:
+            found = connectivity(lists.tiers, ties_connect=True)
+            if not found.connected:
+                raise Disconnected(found, "games" if isinstance(rankings, Games) else "lists")
+        sizes = _tie_sizes(lists.tiers)
+        loss = DavidsonLuceLoss(lists.tiers, lists.counts, sizes, prior)
+        start = loss.lists.start()
+        if init_model is not None:
+            start[: lists.n_items] = worths_before(init_model, lists.items)
+        end = loss.minimise(start, self.max_iter, watched(watch, self.max_iter, lists.weight))
+        if end.stopped_by == "no minimum":
+            raise _undetermined(self.prior)
+        if not end.converged:
+            warnings.warn(
+                NotConverged(
+                    f"the fit did not come to its end in {end.iterations} steps: raise ",
+                    Argument("max_iter"), ", or give a prior",
+                ), stacklevel=2
+            )  # fmt: skip
+        w, log_ties = np.split(end.point, [lists.n_items])
+        self.items_, self.lists_, self._numbers_of = lists.items, lists, None
+        self.tie_sizes_ = sizes
+        self.log_worths_, self.log_tie_prevalences_ = w - w.mean(), log_ties
+        self._connectivity, self._covariances = found, {}
+        self.log_likelihood_ = -loss.lists.value_and_gradient(end.point)[0]
+        self._point = end.point
+        self.n_parameters_ = loss.effective_parameters(end.point)
+        self.aic_ = 2 * self.n_parameters_ - 2 * self.log_likelihood_
+        self._went(end, "newton")
+        self.seconds_ = time.perf_counter() - begun
+        return self
+
+    def _check(self) -> None:
+        prior_from(self.prior)
+        check_uncertainty(self.uncertainty)
+        check_count("max_iter", self.max_iter)
+
+    # -- how sure, and how frequent ties are --------------------------------------------------
+
+    @property
+    def tie_prevalences_(self) -> FloatArray:
+        """[sizes] δ."""
+        return np.exp(self.log_tie_prevalences_)
+
+    @property
+    def covariance_(self) -> FloatArray:
+        """[items + sizes, items + sizes] of centred log-worths and log δ."""
+        check_is_fitted(self, "log_worths_")
+        return self._parameter_covariance(self._kind(None))
+
+    def parameters(self, level: float = 0.95) -> list[Parameter]:
+        """The log δ of every size of ties, and δ itself, with intervals (one by the other)."""
+        check_is_fitted(self, "log_worths_")
+        reached, found = reach(level), []
+        try:
+            variances = np.diag(self.covariance_)[len(self.items_) :]
+        except ValueError:  # there are none
+            variances = np.full(len(self.tie_sizes_), np.nan)
+        for size, log_tie, error in zip(
+            self.tie_sizes_, self.log_tie_prevalences_, np.sqrt(variances), strict=True
+        ):
+            low, high = log_tie - reached * error, log_tie + reached * error
+            numbers = (log_tie, error, low, high)
+            of_tie = (np.exp(log_tie), np.exp(log_tie) * error, np.exp(low), np.exp(high))
+            found.append(Parameter(f"log δ{size} (ties of {size})", *map(float, numbers)))
+            found.append(Parameter(f"δ{size}", *map(float, of_tie)))
+        return found
+
+    def _compute_covariance(self, kind: Kind) -> FloatArray:
+        self._counts(f"covariance of kind {kind!r}")
+        return self._loss(self.lists_).covariance(self._point, sandwich=kind == "sandwich")
+
+    def _loss(self, lists: CountedLists) -> DavidsonLuceLoss:
+        return DavidsonLuceLoss(lists.tiers, lists.counts, self.tie_sizes_, prior_from(self.prior))
+
+    # -- chances ------------------------------------------------------------------------------
+
+    def predict_proba(self, a: Any, b: Any, *, level: float | None = None) -> tuple[Any, Any, Any]:
+        """Probabilities that a stands above b, that they tie, and that b stands above a.
+
+        Of a list of these two: in a longer one, they depend on who else takes part.
+
+        Parameters
+        ----------
+        a, b
+            names of two items
+        level
+            with it, each probability comes as three numbers, with the ends of an interval of this
+            level (by the normal approximation on the scale of log-odds)
+        """
+        check_is_fitted(self, "log_worths_")
+        first, second = (int(self._codes([name])[0]) for name in (a, b))
+        if first == second:
+            raise ValueError(f"{a!r} does not compare with itself")
+        ties = 2 in self.tie_sizes_
+        outcomes = [[first, second], [(first, second)] if ties else [first], [second, first]]
+        term = DavidsonLuceTerm(
+            Tiers.from_rankings(outcomes, items=len(self.items_)), np.ones(3), self.tie_sizes_
+        )
+        point = np.concatenate([self.log_worths_, self.log_tie_prevalences_])
+        log_p = np.where([True, ties, True], term.log_probabilities(point), -np.inf)
+        chances = np.exp(log_p)
+        if level is None:
+            win, tie, loss = chances.tolist()
+            return win, tie, loss
+        slopes = term.list_gradients(point).toarray()
+        variance = ((slopes @ self.covariance_) * slopes).sum(axis=1)
+        low, high = log_odds_interval(log_p, chances.sum() - chances, variance, level)
+        found = [
+            Estimates(*ends)
+            for ends in zip(chances.tolist(), low.tolist(), high.tolist(), strict=True)
+        ]
+        return found[0], found[1], found[2]
+
+    def log_prob(self, rankings: Any) -> FloatArray:
+        """[lists] log-probabilities of lists of these items, seen or not.
+
+        They are −inf for a list with a tie of a size that no fitted list had, and 0 for one of
+        fewer than two items.
+
+        Parameters
+        ----------
+        rankings
+            as `Tiers.from_rankings` takes them, of these items; or `tierrank.data.Rankings` or a
+            `Tiers` of this very catalogue
+        """
+        check_is_fitted(self, "log_worths_")
+        tiers = self._tiers_of(rankings)
+        _refuse_rest(tiers)
+        sizes = tiers.tier_sizes.numpy()
+        unknown = np.flatnonzero(~np.isin(sizes, (1, *self.tie_sizes_)))
+        known = np.ones(len(tiers), bool)
+        known[np.searchsorted(tiers.list_offsets.numpy(), unknown, side="right") - 1] = False
+        found = np.full(len(tiers), -np.inf)
+        some = tiers[np.flatnonzero(known)]
+        point = np.concatenate([self.log_worths_, self.log_tie_prevalences_])
+        term = DavidsonLuceTerm(some, np.ones(len(some)), self.tie_sizes_)
+        found[known] = term.log_probabilities(point)
+        return found
+
+    # -- the lists again ----------------------------------------------------------------------
+
+    def _counts(self, what: str) -> FloatArray:
+        if not self.lists_.there:
+            raise ValueError(
+                f"there is no {what} here: a model is saved without its lists. Fit again"
+            )
+        return self.lists_.counts
+
+    def _refit(self, drawn: FloatArray, seed: int) -> FloatArray | None:
+        lists = self.lists_.with_counts(drawn)
+        if self.prior is None and not connectivity(lists.tiers, ties_connect=True).connected:
+            return None
+        if _tie_sizes(lists.tiers) != self.tie_sizes_:
+            return None
+        end = self._loss(lists).minimise(self._point, self.max_iter)
+        return end.point[: len(self.items_)] if end.converged else None
+
+    @property
+    def connectivity_(self) -> Connectivity:
+        """Which items were compared with which; a tie compares too."""
+        check_is_fitted(self, "log_worths_")
+        if self._connectivity is None:
+            self._counts("connectivity")
+            self._connectivity = connectivity(self.lists_.tiers, ties_connect=True)
+        return self._connectivity
+
+    def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
+        """The lists that were fitted, and which items they compare.
+
+        Parameters
+        ----------
+        data
+            what was fitted, for a model that was loaded: it is saved without
+        """
+        check_is_fitted(self, "log_worths_")
+        if data is not None:
+            lists = _lists(data)
+            return lists, connectivity(lists.tiers, ties_connect=True)
+        if not self.lists_.there:
+            raise ValueError("a loaded model has its worths but not its lists: give them as data=")
+        return self.lists_, self.connectivity_
+
+    @property
+    def ties_connect(self) -> bool:
+        """Whether a tie says that two items are about equal."""
+        return True
+
+    @property
+    def decided_by(self) -> str | None:
+        """What decides on worths where the lists leave them open; None: nothing does."""
+        return None if self.prior is None else "prior"
+
+    def described(self) -> dict[str, str]:
+        """The settings that matter to a reader, in words."""
+        check_is_fitted(self, "log_worths_")
+        return {
+            "model": "davidson-luce",
+            "prior": str(prior_from(self.prior) or "none"),
+            "uncertainty": self.uncertainty,
+            "who stands above whom": "in lists without ties",
+        }
+
+    def _note(self) -> str:
+        prior = "" if self.prior is None else f", prior {prior_from(self.prior)}"
+        ties = "".join(
+            f", δ{size} {value:.3g}"
+            for size, value in zip(self.tie_sizes_, self.tie_prevalences_, strict=True)
+        )
+        return (
+            f"DavidsonLuce, {self.uncertainty}{prior}: {len(self.items_):,} items, "
+            f"{self.lists_.total:g} lists{ties or ', no ties'}, "
+            f"log-likelihood {self.log_likelihood_:.4g}, AIC {self.aic_:.4g}"
+        )
+
+    # -- saved --------------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """What `tierrank.save` writes: estimates and covariances, without the lists."""
+        check_is_fitted(self, "log_worths_")
+        info = {
+            "parameters": state.plain_setting(self.get_params()),
+            "items": [state.plain_name(name) for name in self.items_],
+            "tie_sizes": list(self.tie_sizes_),
+            "n_parameters": self.n_parameters_,
+            "fit": state.facts_of(self),
+            "lists": state.counts_of(self.lists_),
+        }
+        arrays = {"log_worths": self.log_worths_, "log_ties": self.log_tie_prevalences_}
+        for kind in state.KINDS if len(self.items_) <= state.MOST_SAVED else ():
+            arrays[kind] = self._parameter_covariance(kind)
+        return info, arrays
+
+    @classmethod
+    def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
+        """From what `to_state` gave; raises a ValueError if it does not hold together."""
+        fitted = cls(**info["parameters"])
+        fitted._check()
+        fitted.items_ = state.names_from(info["items"], "item")
+        sizes = info["tie_sizes"]
+        if not all(type(size) is int and size > 1 for size in sizes) or sorted(set(sizes)) != sizes:
+            raise ValueError(f"sizes of ties are {sizes!r}")
+        fitted.tie_sizes_ = tuple(sizes)
+        size = len(fitted.items_) + len(sizes)
+        shapes = dict.fromkeys(state.KINDS, (size, size)) | {
+            "log_worths": (len(fitted.items_),), "log_ties": (len(sizes),)
+        }  # fmt: skip
+        state.check_arrays(tensors, shapes)
+        arrays = {name: array.copy() for name, array in tensors.items()}
+        fitted.log_worths_ = arrays.pop("log_worths")
+        fitted.log_tie_prevalences_ = arrays.pop("log_ties")
+        for matrix in arrays.values():
+            matrix.flags.writeable = False
+        fitted._covariances = arrays
+        fitted.n_parameters_ = float(info["n_parameters"])
+        state.set_facts(fitted, info["fit"])
+        fitted.lists_ = state.lists_from(fitted.items_, info["lists"])
+        return fitted
+
+
+def _lists(
+    rankings: Any,
+    weights: Any = None,
+    items: Any = None,
+    rest: Literal["absent", "last"] = "absent",
+) -> CountedLists:
+    """The lists that say something, each different one once: those of two items or more."""
+    tiers, counts = weighted_lists(rankings, weights, items, rest)
+    _refuse_rest(tiers)
+    said = tiers.lengths.numpy() > 1
+    found = distinct(tiers, np.where(said, counts, 0.0), ties_speak=True)
+    if not found.there:
+        raise ValueError(
+            "no list says anything: all are empty, of one item, or of weight 0. Give lists of two "
+            "items or more."
+        )
+    return replace(found, total=float(counts.sum()), silent=float(counts[~said].sum()))
+
+
+def _refuse_rest(tiers: Tiers) -> None:
+    if tiers.rest:
+        raise ArgumentError(
+            "these lists leave a rest, items tied in the last place because nobody named them, and "
+            "to davidson-luce a tie says that items are close: read them with ",
+            Argument("rest", "absent"), ", or fit a RankAggregator, to which ties are orders that "
+            "nobody saw",
+        )  # fmt: skip
+
+
+def _tie_sizes(tiers: Tiers) -> tuple[int, ...]:
+    sizes = np.unique(tiers.tier_sizes.numpy())
+    return tuple(sizes[sizes > 1].tolist())
+
+
+def _undetermined(prior: Any) -> ArgumentError:
+    cure: list[object] = ["Give a prior (", Argument("prior", "pseudo-item"), ")"]
+    if prior is not None:
+        cure = ["Take another prior (", Argument("prior", "pseudo-item"), ")"]
+    return ArgumentError(
+        "the lists do not determine how frequent ties are: there is no finite best value. That is "
+        "so where everything that could be a tie of some size is one, or where only the most "
+        "distant items are told apart, without an exception. ", *cure, ", or fit a RankAggregator, "
+        "to which ties are orders that nobody saw",
+    )  # fmt: skip
