@@ -35,6 +35,9 @@ MODELS = GAME_MODELS
 # -- outcomes -------------------------------------------------------------------------------------
 
 
+MOST_T = 300.0  # of which e^t and its square are numbers
+
+
 class Derivatives(NamedTuple):
     """Log-probability of every game's outcome, and its derivatives by d and t: [games] each."""
 
@@ -49,9 +52,12 @@ class Derivatives(NamedTuple):
 def derivatives(model: Model, outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
     """Give the log-probabilities of outcomes (1 the first won, 0 a tie, −1 the second won).
 
-    They are those of pairs in `losses/pairwise.py`, whose winner is ahead by −x. Under
-    Bradley-Terry, a tie that is still there counts as half a win and half a loss.
+    They are those of pairs in `losses/pairwise.py`, whose winner is ahead by −x; of Davidson's
+    model, below. Under Bradley-Terry, a tie that is still there counts as half a win and half a
+    loss.
     """
+    if model == "davidson" and abs(t) < MOST_T:
+        return _davidson(outcome, d, t)
     if model == "bradley-terry":
         nothing, won = np.zeros_like(d), (1 + outcome) / 2
         first, second = (PAIRS["rao_kupper_wins"](torch.from_numpy(x), 0.0) for x in (-d, d))
@@ -78,6 +84,33 @@ def derivatives(model: Model, outcome: IntArray, d: FloatArray, t: float) -> Der
         by_t = by_t + tied * (2 * u**2 / (1 + u))
         tt = tt - tied * (2 * u**2 * (2 + u) * (1 - u) / (1 + u) ** 2)
     return Derivatives(value, sign * by_x, by_t, -xx, sign * slope * xc, tt)
+
+
+def _davidson(outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
+    """With two functions a game, where `PAIRS` takes eight.
+
+    Of who is ahead, who is not and a tie, the odds are 1 : h² : v h, with h = e^(−|d|/2) and
+    v = e^t. An exponential family: second derivatives are (co)variances of ½, −½, 0 and of 0, 0, 1.
+    """
+    gap = np.abs(d)
+    h = np.exp(-gap / 2)
+    odds = h * (h + np.exp(t))
+    ahead = 1 / (1 + odds)
+    behind = h * h * ahead
+    tie = np.exp(t) * h * ahead
+    first, second = np.where(d >= 0, (ahead, behind), (behind, ahead))
+    tied, decided, score = outcome == 0, first + second, (first - second) / 2
+    value = np.where(tied, t - gap / 2, np.where(outcome * d >= 0, 0.0, -gap)) - np.log1p(odds)
+    likely = tied & (np.exp(t) * h > 1)  # whose log-probability is small beside t and log1p(odds)
+    value[likely] = -np.log1p((1 + h[likely] ** 2) / (np.exp(t) * h[likely]))
+    return Derivatives(
+        value=value,
+        d=np.where(tied, -score, np.where(outcome > 0, second + tie / 2, -first - tie / 2)),
+        t=np.where(tied, decided, -tie),
+        dd=-(first * second + tie * decided / 4),
+        dt=tie * score,
+        tt=-tie * decided,
+    )
 
 
 def probabilities(
@@ -141,6 +174,7 @@ class GamesTerm:
         )
         self.weight = float(fixtures.weights.sum())
         # where every side is one player, these do not depend on the point
+        self._last: tuple[FloatArray, Position] | None = None
         alone = None if fixtures.has_teams else self._shares(np.zeros(self.players))
         self._fixed = None if alone is None else (alone, self._design(alone))
 
@@ -196,13 +230,19 @@ class GamesTerm:
 
     def _position(self, point: FloatArray, outcome: IntArray | None = None) -> Position:
         """What all derivatives at a point share, of the games' own outcomes or of others."""
+        if outcome is None and self._last is not None and np.array_equal(point, self._last[0]):
+            return self._last[1]  # its Hessian is asked for where the gradient was
         t = 0.0 if self.tie_at is None else float(point[self.tie_at])
         seen = self.fixtures.outcome if outcome is None else outcome
         games = derivatives(self.model, seen, self.lead(point), t)
-        if self._fixed is not None:
-            return Position(*self._fixed, games)
-        shares = self._shares(point[: self.players])
-        return Position(shares, self._design(shares), games)
+        fixed = self._fixed
+        if fixed is None:
+            shares = self._shares(point[: self.players])
+            fixed = shares, self._design(shares)
+        position = Position(*fixed, games)
+        if outcome is None:
+            self._last = point.copy(), position
+        return position
 
     def lead(self, point: FloatArray) -> FloatArray:
         """[games] d, by how much the first side is ahead."""

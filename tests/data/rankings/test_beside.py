@@ -119,3 +119,24 @@ def test_what_cannot_be_is_refused(tmp_path):
     path.write_text("1: 1,2\n")
     with pytest.raises(ValueError, match=r"keep=: that is for tables alone"):
         read_rankings(path, keep=["day"])
+
+
+@pytest.mark.parametrize("sides", [3, 400])
+def test_games_come_together_however_many_sides_there_are(sides):
+    random = np.random.default_rng(sides)
+    first, gap = random.integers(0, sides, 500), random.integers(1, sides, 500)
+    games = tr.data.Games(
+        tuple(range(sides)), first, (first + gap) % sides, random.integers(-1, 2, 500),
+        random.integers(1, 4, 500), random.random(500) < 0.5,
+    )  # fmt: skip
+    kinds = list(zip(games.first, games.second, games.outcome, games.neutral, strict=True))
+    counted = dict.fromkeys(sorted(kinds), 0.0)
+    for kind, weight in zip(kinds, games.weights, strict=True):
+        counted[kind] += weight
+    found = games.together()
+    assert counted == {
+        (a, b, outcome, neutral): weight
+        for a, b, outcome, neutral, weight in zip(
+            found.first, found.second, found.outcome, found.neutral, found.weights, strict=True
+        )
+    }

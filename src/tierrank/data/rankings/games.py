@@ -210,12 +210,27 @@ class Games:
         >>> games.together()
         Games(2 rows of weight 3, 2 sides: the first won 3, the second won 0, 0 tied)
         """
-        pair = self.first * len(self.names) + self.second
-        neutral = False if self.neutral is None else self.neutral
-        kind = 6 * pair + 2 * (self.outcome + 1) + neutral
-        _, rows, which = np.unique(kind, return_index=True, return_inverse=True)
-        weights: FloatArray = np.bincount(which, self.weights, len(rows)).astype(np.float64)
-        return replace(self.of(rows), weights=weights, beside={})
+        sides = len(self.names)
+        neutral = 0 if self.neutral is None else self.neutral
+        kind = 6 * (self.first * sides + self.second) + 2 * (self.outcome + 1) + neutral
+        if 6 * sides**2 <= 8 * len(self):  # as many kinds as games: to count them takes no order
+            counts: AnyArray = np.bincount(kind, self.weights)
+            kinds: IntArray = np.flatnonzero(counts)
+            counts = counts[kinds]
+        else:
+            kinds, which = np.unique(kind, return_inverse=True)
+            counts = np.bincount(which, self.weights, len(kinds))
+        pair, end = np.divmod(kinds, 6)
+        first, second = np.divmod(pair, sides)
+        return replace(
+            self,
+            first=first,
+            second=second,
+            outcome=end // 2 - 1,
+            weights=counts.astype(np.float64),
+            neutral=None if self.neutral is None else end % 2 == 1,
+            beside={},
+        )
 
     def of(self, rows: IntArray) -> Games:
         """These rows alone."""
