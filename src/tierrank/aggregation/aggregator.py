@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -17,10 +18,14 @@ from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import solvers, state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.dask import PartedLists, PartedTerm, parted_lists
+from tierrank.aggregation.games import Fixtures
+from tierrank.aggregation.goodness import Drawing, GamesExpectation, ListsExpectation
 from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
+from tierrank.aggregation.paired_likelihood import GamesTerm
 from tierrank.aggregation.results import FittedWorths, NotConverged, worths_before
 from tierrank.aggregation.solvers import Steps, watched
 from tierrank.aggregation.terms import (
+    MOST_WRITTEN,
     GaussianPrior,
     ListTerm,
     Prior,
@@ -37,6 +42,7 @@ from tierrank.errors import Argument, ArgumentError
 from tierrank.losses import find
 from tierrank.names import check_solver, check_uncertainty
 from tierrank.storage import Arrays
+from tierrank.tiers.selection import with_rest_written
 from tierrank.training import Watch
 from tierrank.training.covariance import Kind, columns, covariance
 from tierrank.training.optim import Minimum, TwiceDifferentiable
@@ -132,6 +138,42 @@ class FittedLists(FittedWorths):
             raise ValueError("a loaded model has its worths but not its lists: give them as data=")
         return self.lists_, self.connectivity_
 
+    def _expectation(self, data: Any, drawing: Drawing) -> GamesExpectation | ListsExpectation:
+        lists = self.lists_
+        if data is not None:
+            given = weighted_lists(of_frame(data, {}, None), None, self.items_)
+            lists = distinct(*prepared(*given, self.objective, self.objective_params, 0))
+        if isinstance(lists, PartedLists):
+            raise ValueError("lists on a cluster are not here to be counted: give some as data=")
+        if not lists.there:
+            raise ValueError("a loaded model has its worths but not its lists: give them as data=")
+        information: FloatArray | None = None
+        with suppress(ValueError):  # this objective has none, or items are too many
+            information = self.covariance(kind="information")
+        free = len(self.coef_) if hasattr(self, "coef_") else len(self.items_) - 1
+        if not lists.tiers.rest and bool((lists.tiers.lengths == 2).all()):
+            games = GamesTerm(_as_fixtures(lists).counted(), "bradley-terry")
+            exact = getattr(self, "prior", None) is None and not getattr(self, "l2", 0.0)
+            return GamesExpectation(
+                games, self.log_worths_, information,
+                parameters=free, exact=exact, drawing=drawing,
+            )  # fmt: skip
+        if lists.tiers.rest:
+            if len(lists.tiers) * lists.n_items > MOST_WRITTEN:
+                raise ValueError(
+                    f"{len(lists.tiers):,} lists with a rest of {lists.n_items:,} items have too "
+                    f"many pairs (limit {MOST_WRITTEN:,} entries): give some lists as data="
+                )
+            lists = replace(lists, tiers=with_rest_written(lists.tiers))
+        return ListsExpectation(
+            lists, self.log_worths_, information, self._gradient_of,
+            parameters=free, drawing=drawing,
+        )  # fmt: skip
+
+    def _gradient_of(self, lists: CountedLists) -> FloatArray:
+        """[items] of the log-likelihood of lists."""
+        return -Sum(self._terms(lists)).value_and_gradient(self.log_worths_)[1]
+
     def _objective_in_words(self) -> str:
         options = ", ".join(f"{k}={v}" for k, v in (self.objective_params or {}).items())
         return f"{self.objective} ({options})" if options else self.objective
@@ -141,6 +183,14 @@ class FittedLists(FittedWorths):
         if self.log_likelihood_ is not None:
             fit = f", log-likelihood {self.log_likelihood_:.4g}"
         return fit if self.aic_ is None else f"{fit}, AIC {self.aic_:.4g}"
+
+
+def _as_fixtures(lists: CountedLists) -> Fixtures:
+    """Lists of two items as games that the first one won."""
+    every = np.arange(lists.n_items + 1)
+    winner, loser = lists.tiers.items.numpy().reshape(-1, 2).T
+    won, nowhere = np.ones(len(winner), dtype=np.int64), np.zeros(len(winner))
+    return Fixtures(lists.items, every[:-1], every, winner, loser, won, nowhere, lists.counts)
 
 
 class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]

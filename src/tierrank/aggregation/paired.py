@@ -15,6 +15,7 @@ from tierrank._types import FloatArray
 from tierrank.aggregation import state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.games import Fixtures, fixtures_of_table, read_fixtures, side_of
+from tierrank.aggregation.goodness import Drawing, GamesExpectation
 from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
 from tierrank.aggregation.paired_likelihood import (
     MODELS,
@@ -499,6 +500,29 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         except ValueError:  # these games leave something open
             return None
         return end.point[: len(fixtures.players)]
+
+    def _expectation(self, data: Any, drawing: Drawing) -> GamesExpectation:
+        fixtures = self._fixtures
+        if data is not None:
+            fixtures = read_fixtures(of_frame(data, {}, None), None, None, home=self.home)
+            fixtures = fixtures.over(self.items_)
+            fixtures = (fixtures.without_ties() if self.ties == "drop" else fixtures).counted()
+        if fixtures is None:
+            raise ValueError("a loaded model has its worths but not its games: give them as data=")
+        loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior_from(self.prior))
+        information = self._covariances.get("information")
+        if information is None:
+            information = loss.covariance(
+                Minimum(self._point), sandwich=False, names=self._titles(fixtures)
+            )
+        return GamesExpectation(
+            loss.games,
+            self._point,
+            information,
+            parameters=self.n_parameters_,
+            exact=self.prior is None,
+            drawing=drawing,
+        )
 
     @property
     def ties_connect(self) -> bool:

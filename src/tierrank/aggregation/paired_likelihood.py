@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from scipy.sparse import csr_array
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.games import Fixtures
@@ -117,10 +117,14 @@ def probabilities(
     model: Model, d: FloatArray, t: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Give the probabilities of a win of the first side, a tie, and a win of the second."""
-    win, tie, loss = (
-        np.exp(derivatives(model, np.full(d.shape, outcome), d, t).value) for outcome in (1, 0, -1)
-    )
-    return win, np.zeros_like(tie) if model == "bradley-terry" else tie, loss
+    if model == "davidson":
+        logs = np.stack([d / 2, np.full_like(d, t), -d / 2])
+        parts = np.exp(logs - logs.max(axis=0))
+        win, tie, loss = parts / parts.sum(axis=0)
+        return win, tie, loss
+    c = 0.0 if model == "bradley-terry" else float(np.logaddexp(0, t))  # log θ
+    both = np.exp(2 * c + log_expit(d - c) + log_expit(-d - c))  # θ² · win · loss
+    return expit(d - c), both * (0.0 - np.expm1(-2 * c)), expit(-d - c)
 
 
 def tie_parameter(model: Model, t: float) -> float:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
+    from tierrank.aggregation.goodness import Drawing, Expectation, GoodnessOfFit
     from tierrank.aggregation.tier_cuts import TierCut
 
 
@@ -574,6 +575,50 @@ class FittedWorths(Worths):
                 f"{'games' if self.of_games else 'lists'} for a bootstrap without a prior"
             )
         return Bootstrap(self.items_, self.log_worths_, np.array(found), absent)
+
+    def goodness(
+        self,
+        data: Any = None,
+        *,
+        draws: int | None = None,
+        worst: int = 10,
+        random_state: int | None = 0,
+    ) -> GoodnessOfFit:
+        """Whether one worth an item explains what was seen of pairs; see `GoodnessOfFit`.
+
+        Parameters
+        ----------
+        data
+            what was fitted, for a model that was loaded: it is saved without
+        draws
+            data sets that are drawn from the model, to compare with; None: 199, or as many of them
+            as are done in some seconds
+        worst
+            how many pairs and triples are listed
+        random_state
+            a seed of what is drawn
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("rock", "scissors", 1), ("scissors", "paper", 1), ("paper", "rock", 1)] * 10
+        >>> games += [(second, first, 1) for first, second, _ in games[:12]]
+        >>> fitted = tr.PairedTies("bradley-terry").fit(games)
+        >>> fitted.goodness().verdict()
+        'The data contradict one worth an item (p = 0.005: χ² with 1 degree of freedom).'
+        """
+        from tierrank.aggregation.goodness import Drawing, goodness_of
+
+        check_is_fitted(self, "log_worths_")
+        if draws is not None:
+            check_count("draws", draws)
+        check_count("worst", worst)
+        drawing = Drawing(draws, np.random.default_rng(seed_from(random_state)))
+        return goodness_of(self._expectation(data, drawing), worst)
+
+    def _expectation(self, data: Any, drawing: Drawing) -> Expectation:
+        """Pairs as observed and as the model expects them."""
+        raise ValueError(f"{type(self).__name__} does not say what it expects of pairs of items")
 
     def _counts(self, what: str) -> FloatArray:
         """[lists] how often each was seen; refuses `what` of a model that was loaded."""
