@@ -8,6 +8,7 @@ from tierrank.report.aggregation import (
     ConvergenceFacts,
     ItemRow,
 )
+from tierrank.report.content import PairCounts, PairModel
 
 
 def made_page(items=12, *, names=None, intervals=True, tiers=True, pairs=True, **changes):
@@ -28,11 +29,17 @@ def made_page(items=12, *, names=None, intervals=True, tiers=True, pairs=True, *
             expected_rank=float(0.5 + above[:, item].sum()),
             top_k=float(worths[item]),
             tier=int(tier[item]) if tiers else None,
+            games=float(20 + 7 * item % 30),
+            wins=float(5 + item % 9),
+            ties=3.0,
+            losses=float(12 + 7 * item % 30 - item % 9),
             **interval(scores[item], errors[item], item + 1, items) if intervals else {},
         )
         for item in range(items)
     ]
     shown = min(items, 30)
+    one, two = np.triu_indices(shown, 1)
+    spread = np.sqrt(errors[:shown, None] ** 2 + errors[None, :shown] ** 2)
     content = {
         "title": "Trees",
         "subtitle": "trees.toc",
@@ -47,6 +54,10 @@ def made_page(items=12, *, names=None, intervals=True, tiers=True, pairs=True, *
         ),
         "settings": {"objective": "pl-partition", "prior": "none"},
         "notes": ("Two lists compare nothing.",),
+        "pair_model": PairModel(tie_says="A tie says nothing.", errors=spread),
+        "pair_counts": PairCounts(
+            one[::2], two[::2], 1.0 + one[::2], 2.0 + 0 * one[::2], 3.0 + two[::2], shown
+        ),
     }
     return AggregationPage(**(content | changes))
 

@@ -37,7 +37,7 @@ def seen(chromium, report, width):
         return tab.run("""({
             title: document.querySelector("h1").textContent,
             sections: [...document.querySelectorAll("section")].map((each) => each.id),
-            names: [...document.querySelectorAll(".row .name")].map((each) => each.textContent),
+            names: [...document.querySelectorAll(".main bdi")].map((each) => each.textContent),
             dots: document.querySelectorAll("circle.dot").length,
             settings: document.querySelector("#settings").textContent,
             parameters: document.querySelector("#parameters")?.textContent,
@@ -58,7 +58,7 @@ def test_the_report_of_votes_on_language_models_opens_in_a_browser(
     page = seen(chromium, report, width)
     assert page["title"] == "Language models"
     assert page["sections"] == [
-        "ranking", "items", "pairs", "tiers", "parameters", "data", "fit", "settings",
+        "ranking", "pick", "tiers", "pairs", "parameters", "data", "fit", "settings",
     ]  # fmt: skip
     assert page["names"] == [row["item"] for row in records(ran.out)]
     assert len(page["names"]) == page["dots"] == 59

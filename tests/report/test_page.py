@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import hashlib
 import importlib.metadata
+import json
 import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from report_page import made_page
 from tierrank.aggregation.summary import Parameter
 from tierrank.report.aggregation import (
-    MOST_ITEMS,
+    MOST_PLAIN,
     ConnectivityFacts,
     ConvergenceFacts,
     page_html,
@@ -24,7 +25,7 @@ from tierrank.report.aggregation import (
 )
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "input", "img"}
 HARD_NAMES = [
     "<script>alert(1)</script>", "\"double\" & 'single'", "--></style><img src=x onerror=alert(1)>",
     "שלום עולם", "🦊", "x" * 200, "", "a\nb\tc", "{curly} %s \\",
@@ -61,6 +62,15 @@ class Reader(HTMLParser):
         if any(a.get("class") == "item" for _, a in self.open):
             self.items[-1] += data
 
+    def data(self):
+        """What the script is given."""
+        (place,) = [place for place, (tag, a) in enumerate(self.scripts) if a.get("type")]
+        return json.loads(self.texts["script"][place])
+
+    @property
+    def scripts(self):
+        return [(tag, attributes) for tag, attributes in self.elements if tag == "script"]
+
     def ids(self):
         return [attributes["id"] for _, attributes in self.elements if "id" in attributes]
 
@@ -75,13 +85,13 @@ def test_the_page_is_whole_and_holds_what_it_was_given(make_page, tmp_path):
     assert read.items[1:] == [row.name for row in page.rows]
     assert len(read.ids()) == len(set(read.ids()))
     links = [a["href"][1:] for tag, a in read.elements if tag == "a"]
-    assert links == ["ranking", "items", "pairs", "tiers", "data", "fit", "settings"]
+    assert links == ["ranking", "pick", "tiers", "pairs", "data", "fit", "settings"]
     assert set(links) <= set(read.ids())
     for said in ("The most probable cuts.", "Two lists compare nothing.", "pl-partition",
                  "2026-01-02 03:04 UTC", importlib.metadata.version("tierrank")):  # fmt: skip
         assert said in text
-    values = [a["data-value"] for tag, a in read.elements if tag == "td" and "data-value" in a]
-    assert [float(value) for value in values[1::9]] == [row.log_worth for row in page.rows]
+    (view,) = read.data()["views"]
+    assert view["columns"]["log_worth"] == [row.log_worth for row in page.rows]
 
 
 def test_the_same_page_is_the_same_text(make_page):
@@ -94,6 +104,7 @@ def test_any_number_of_items_makes_a_page(make_page, items, bare):
     page = make_page(items, intervals=not bare, tiers=not bare, pairs=not bare)
     read = Reader(page_html(page))
     assert read.items[1:] == [row.name for row in page.rows]
+    assert len(read.data()["views"][0]["columns"]["name"]) == items
     dots = [a for tag, a in read.elements if tag == "circle" and a.get("class") == "dot"]
     assert len(dots) == items
     assert ("tiers" in read.ids()) == (not bare)
@@ -109,7 +120,10 @@ def test_names_from_outside_stay_text(make_page):
     assert read.items[1:] == [name or "(no name)" for name in names]
     tags = {tag for tag, _ in read.elements}
     assert "img" not in tags
-    assert sum(tag == "script" for tag, _ in read.elements) == 1
+    assert [attributes for _, attributes in read.scripts] == [
+        {"type": "application/json", "id": "page-data"}, {},
+    ]  # fmt: skip
+    assert read.data()["views"][0]["columns"]["name"] == names
     assert not any(name.startswith("on") for _, a in read.elements for name in a)
 
 
@@ -143,7 +157,7 @@ def test_the_page_points_to_nothing_outside_and_forbids_it(make_page):
     assert "url(" not in style
     assert "@import" not in style
     (policy,) = [a["content"] for _, a in read.elements if a.get("http-equiv")]
-    (script,) = read.texts["script"]
+    _, script = read.texts["script"]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert "default-src 'none'" in policy
     assert f"script-src 'sha256-{digest}'" in policy
@@ -153,7 +167,8 @@ def test_what_makes_the_numbers_doubtful_stands_at_the_top(make_page):
     facts = ConnectivityFacts(5, 9, 9, 9.0, 0, 3, 4, False, "ann never lost")
     fit = ConvergenceFacts("L-BFGS", 9, 1.0, False, "9 steps <b>")
     text = page_html(make_page(5, connectivity=facts, convergence=fit))
-    head = text[text.index("<header>") : text.index("</header>")]
+    start = text.index("<header>")
+    head = text[start : text.index("</header>", start)]
     assert "did not converge (stopped by: 9 steps &lt;b&gt;)" in head
     assert "do not compare every item" in head
     assert "ann never lost" in text
@@ -179,24 +194,30 @@ def test_tiers_name_their_items_and_how_sure_each_cut_is(make_page):
     tiers = (1, 1, 2, 3)
     rows = tuple(dataclasses.replace(row, tier=t) for row, t in zip(rows, tiers, strict=True))
     text = page_html(make_page(4, rows=rows, cut_probabilities=[0.2, 0.81, 0.63]))
-    section = text[text.index('<section id="tiers"') : text.index('<section id="data"')]
-    assert re.findall(r"<h3>(Tier \d)", section) == ["Tier 1", "Tier 2", "Tier 3"]
-    assert re.findall(r"cut with probability (\d+)", section) == ["81", "63"]
-    assert re.findall(r"2.items?, ranks 1 to 2|1.item, rank \d", section) == [
-        "2\xa0items, ranks 1 to 2", "1\xa0item, rank 3", "1\xa0item, rank 4",
+    section = text[text.index('<section id="tiers"') : text.index('<section id="pairs"')]
+    assert re.findall(r"<h3>(Tier \d)", section) == ["Tier 1", "Tier 2"]  # 63 % is not enough
+    assert re.findall(r"cut with probability (\d+)", section) == ["81"]
+    assert re.findall(r"2.items?, ranks \d to \d", section) == [
+        "2\xa0items, ranks 1 to 2", "2\xa0items, ranks 3 to 4",
     ]  # fmt: skip
-    assert section.count('class="bar cut"') == 2
-    assert section.count('class="bar"') == 1
+    assert section.count('class="bar cut"') == 1
+    assert section.count('class="bar"') == 2
+    table = text[text.index("<tbody>") : text.index("</tbody>")]
+    assert re.findall(r'scope="rowgroup">(Tier \d)', table) == ["Tier 1", "Tier 2"]
+    unclear = page_html(make_page(4, rows=rows, cut_probabilities=[0.2, 0.46, 0.21]))
+    assert "The data do not show clear tiers." in unclear
+    assert "the most probable one has 46" in unclear
+    assert 'class="band"' not in unclear
 
 
-@pytest.mark.slow
-def test_a_catalogue_is_cut_off_and_the_page_says_so(make_page):
-    row = make_page(1).rows[0]
-    many = MOST_ITEMS + 5
-    text = page_html(make_page(1, rows=(row,) * many, cut_probabilities=None, pairwise=None))
-    assert "5 further items are not in this table" in text
-    assert f"{many - 2000:,} further items are not drawn" in text
-    assert text.count("<tr>") == MOST_ITEMS + 1
+def test_of_a_catalogue_all_are_in_the_data_and_the_first_also_stand_there_without_scripts(
+    make_page,
+):
+    page = make_page(MOST_PLAIN + 5)
+    read = Reader(text := page_html(page))
+    assert read.items[1:] == [row.name for row in page.rows[:MOST_PLAIN]]
+    assert "5 further items are shown where scripts may run" in text
+    assert read.data()["views"][0]["columns"]["name"] == [row.name for row in page.rows]
 
 
 def test_nothing_is_left_where_a_page_cannot_be_written(make_page, tmp_path):

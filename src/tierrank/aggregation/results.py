@@ -640,6 +640,8 @@ class FittedWorths(Worths):
         level: float = 0.95,
         top_k: int | None = None,
         data: Any = None,
+        scale: str = "log-worth",
+        anchor: Any = None,
     ) -> Path:
         """Write all there is to say as one HTML page, as `tierrank aggregate --out` does.
 
@@ -657,12 +659,16 @@ class FittedWorths(Worths):
             also show the probability of a place among the first k (not of games)
         data
             what was fitted, for a model that was loaded: it is saved without
+        scale, anchor
+            as in `intervals`
         """
         from tierrank.report.aggregation import write_page
         from tierrank.report.from_fit import page_of
 
         check_is_fitted(self, "log_worths_")
-        page = page_of(self, title=title, level=level, top_k=top_k, data=data)
+        page = page_of(
+            self, title=title, level=level, top_k=top_k, data=data, scale=scale, anchor=anchor
+        )
         return write_page(page, fspath(path))
 
     def _went(self, end: Minimum, solver: str) -> None:

@@ -8,30 +8,41 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import math
 import platform
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from tierrank._types import FloatArray
 from tierrank.report import content
 from tierrank.report.content import (
+    FEW_GAMES,
+    SURE_CUT,
     AggregationPage,
     Axis,
     ConnectivityFacts,
     ConvergenceFacts,
     ItemRow,
+    TimeCurves,
+    amount,
     axis_of,
-    decimals_of,
+    axis_over,
     number,
     percent,
+    rating_decimals,
     share,
+    significant,
 )
+from tierrank.report.look import Look
 from tierrank.storage import replace_file
 
 if TYPE_CHECKING:
@@ -42,68 +53,89 @@ __all__ = [
     "ConnectivityFacts",
     "ConvergenceFacts",
     "ItemRow",
+    "Look",
     "page_html",
     "write_page",
 ]
 
-MOST_ITEMS = 10_000  # of the table
-MOST_DRAWN = 2_000
-DRAWN_AT_ONCE = 50
+MOST_PLAIN = 300  # rows of the table that are there without scripts
 MOST_PAIRED = 30
 MOST_POINTS = 400  # of the objective's curve
+MOST_CURVES = 24  # items whose way through time can be drawn
+_CURVES_AT_ONCE = 6
 _DOTTED = 40  # up to so many steps each has a dot
-_TIERS = {"tiers_at_once": 12, "names_at_once": 24, "most_names": 2_000, "most_bars": 300}
-_MOST_CHARACTERS = 34  # of the names' column; longer ones take two lines
+_LIMITS = {"tiers_at_once": 12, "names_at_once": 24, "most_bars": 300, "most_plain": MOST_PLAIN}
+_MOST_CHARACTERS = 28  # of the names' column; longer ones take two lines
+_ALWAYS = ("rank", "item", "track", "rating")  # columns that are seen at any width
+_SPACE = "\N{NARROW NO-BREAK SPACE}"
 
 # A browser drops or replaces these, and a lone surrogate cannot be written as UTF-8.
 _UNWRITABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
+# What could end the element that data stand in, and two line ends that scripts once stumbled over.
+_MARKUP = re.compile("[<>&\u2028\u2029]")
 
 
-def write_page(page: AggregationPage, path: str | Path, *, made: datetime | None = None) -> Path:
+def write_page(
+    page: AggregationPage | Mapping[str, AggregationPage],
+    path: str | Path,
+    *,
+    made: datetime | None = None,
+    look: Look | None = None,
+) -> Path:
     """Write the page, whole or not at all; gives the path.
 
     Parameters
     ----------
     page
-        what to show
+        what to show; or several by name, as tabs
     path
         of the file; its folder is made where it is missing
     made
         the date on the page; now, if not given
+    look
+        its logo and colour
     """
     path = Path(path)
-    replace_file(path, page_html(page, made=made).encode("utf-8"))
+    replace_file(path, page_html(page, made=made, look=look).encode("utf-8"))
     return path
 
 
-def page_html(page: AggregationPage, *, made: datetime | None = None) -> str:
+def page_html(
+    page: AggregationPage | Mapping[str, AggregationPage],
+    *,
+    made: datetime | None = None,
+    look: Look | None = None,
+) -> str:
     """The page as text: HTML with its style, its script and its plots inside."""
+    from markupsafe import Markup
+
+    pages = {"": page} if isinstance(page, AggregationPage) else dict(page)
+    if not pages:
+        raise ValueError("a page needs at least one ranking")
+    views = [_View(each, name, place) for place, (name, each) in enumerate(pages.items())]
+    first, look = views[0].page, look or Look()
     environment = _environment()
     script = _as_it_is(environment, "page.js")
-    tiers = _tiers(page)
-    pairs = [] if page.pairwise is None else page.pairwise[:MOST_PAIRED, :MOST_PAIRED].tolist()
     return environment.get_template("page.html").render(
-        page=page,
-        data=page.connectivity,
-        fit=page.convergence,
-        level=f"{100 * page.level:g}",
-        outline=_outline(page, len(pairs)),
-        plots=_plots(page, tiers),
-        columns=_columns(page),
-        most_items=MOST_ITEMS,
-        pairs=pairs,
-        tiers=tiers,
-        cuts=None if page.cut_probabilities is None else [*map(float, page.cut_probabilities)],
-        **_TIERS,
-        curve=_curve(page.convergence.history),
-        made=made or datetime.now(UTC),
+        title=first.title,
+        subtitle=first.subtitle,
+        description=_description(first),
+        views=views,
+        look=look,
+        data=Markup(_json({"title": first.title, "views": [view.data() for view in views]})),
+        few_games=FEW_GAMES,
+        sure_cut=SURE_CUT,
+        line_break=Markup(" <br>"),
+        always=_ALWAYS,
+        **_LIMITS,
+        made_at=made or datetime.now(UTC),
         version=version,
         python=platform.python_version(),
-        style=_as_it_is(environment, "page.css"),
+        style=_as_it_is(environment, "page.css") + Markup(look.style()),
         script=script,
-        policy=_policy(script),
+        policy=_policy(script, look),
     )
 
 
@@ -125,7 +157,6 @@ def _environment() -> Environment:
     )  # fmt: skip
     environment.filters.update({name: getattr(content, name) for name in filters})
     environment.filters["whole"] = "{:,}".format
-    environment.filters["exact"] = lambda value: "" if value is None else repr(float(value))
     return environment
 
 
@@ -141,91 +172,228 @@ def _as_it_is(environment: Environment, name: str) -> str:
     return Markup(environment.loader.get_source(environment, name)[0])
 
 
-def _policy(script: str) -> str:
+def _policy(script: str, look: Look) -> str:
     """Nothing is fetched, and no script runs but ours: not even one hidden in an item's name."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    images = "img-src data:; " if look.logo else ""
     return (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; {images}"
         "base-uri 'none'; form-action 'none'"
     )
 
 
-class _Section(NamedTuple):
-    """A part of the page under its heading, from the macro of its name.
+def _description(page: AggregationPage) -> str:
+    """The page in a sentence, for those who share it."""
+    data = page.connectivity
+    best = ", ".join(row.name for row in page.rows[:3])
+    return f"{data.items:,} items ranked by {data.lists:,} {data.seen}. First: {best}."
 
-    On a large screen its `shape` is "wide" (the whole width), "half", or "tall" (half the width,
-    and as high as two halves beside it).
+
+# -- data for the script ---------------------------------------------------------------------------
+
+
+def _json(value: Any) -> str:
+    """JSON that no name can end: signs of markup are escaped. An infinite number is 1e999."""
+    if isinstance(value, Mapping):
+        inside = ",".join(f"{_json(str(key))}:{_json(each)}" for key, each in value.items())
+        return f"{{{inside}}}"
+    if isinstance(value, str):
+        text = json.dumps(_writable(value), ensure_ascii=False)
+        return _MARKUP.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+    if isinstance(value, bool | None):
+        return json.dumps(value)
+    if isinstance(value, Iterable):
+        return f"[{','.join(map(_json, value))}]"
+    if value != value:
+        return "null"
+    if math.isinf(value):
+        return "1e999" if value > 0 else "-1e999"
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+def _rounded(values: Iterable[float | None], digits: int = 7) -> list[float | None]:
+    return [None if value is None else float(f"{value:.{digits}g}") for value in values]
+
+
+def _packed(errors: FloatArray) -> dict[str, Any]:
+    """Standard errors above the diagonal, row by row, each in two bytes of their logarithm.
+
+    s = least (most / least)^(k / 65535), whose relative error is below ln(most / least) / 131070:
+    4e-5 where the largest is a hundred times the smallest.
     """
-
-    name: str
-    heading: str
-    shape: str = "half"
-
-
-def _outline(page: AggregationPage, paired: int) -> list[_Section]:
-    """The sections that there is something to show in."""
-    sections = [_Section("ranking", "Ranking", "wide"), _Section("items", "All items", "wide")]
-    if paired > 1:
-        shape = "wide" if paired > 12 else "half"
-        sections.append(_Section("pairs", "Who stands above whom", shape))
-    if page.tiers:
-        sections.append(_Section("tiers", "Tiers", "tall" if page.tiers > 4 else "half"))
-    if page.parameters:
-        sections.append(_Section("parameters", "Beside the worths"))
-    sections += [_Section("data", "What the data connect"), _Section("fit", "How the fit went")]
-    # The last one fills what the others leave of two columns.
-    halves = sum(section.shape == "half" for section in sections)
-    sections.append(_Section("settings", "Settings and notes", "half" if halves % 2 else "wide"))
-    return sections
+    upper = errors[np.triu_indices(len(errors), 1)]
+    upper = np.maximum(upper, 1e-12)
+    least, most = (float(upper.min()), float(upper.max())) if len(upper) else (1.0, 1.0)
+    ratio = math.log(most / least) or 1.0
+    steps = np.rint(np.log(upper / least) / ratio * 65535).astype("<u2")
+    return {
+        "exact": len(errors),
+        "least": least,
+        "ratio": ratio,
+        "errors": base64.b64encode(steps.tobytes()).decode(),
+    }
 
 
-class _Tier(NamedTuple):
+class _Column(NamedTuple):
+    """A column of the table."""
+
+    key: str  # of the script's columns, by which it is sorted
+    heading: Sequence[str]  # its lines
+    kind: str  # its class
+    text: Callable[[int, ItemRow], str]  # of a place and a row
+    first: str = "descending"  # the order of the first click; "" if it cannot be sorted
+
+
+class _Band(NamedTuple):
     """Neighbours of the ranking: rows[start:stop]."""
 
-    number: int | None  # None of all items together, where nobody looked for tiers
-    place: int  # 1 of the first
+    number: int
     start: int
     stop: int
     shade: float  # how far its colour is from that of the best: 0 to 1
 
 
-def _tiers(page: AggregationPage) -> list[_Tier]:
-    tiers: list[_Tier] = []
-    start = 0
-    for tier, members in groupby(page.rows, key=lambda row: row.tier):
-        stop = start + len(list(members))
-        shade = len(tiers) / (page.tiers - 1) if page.tiers > 1 else 0.0
-        tiers.append(_Tier(tier, len(tiers) + 1, start, stop, shade))
-        start = stop
-    return tiers
-
-
-class _Line(NamedTuple):
-    """An item of the plot, and its numbers as text."""
-
-    rank: int
-    row: ItemRow
-    value: str
-    interval: str
-
-
 @dataclass(frozen=True)
-class _Plot:
-    """The ranking as people know it from arenas: a name, a dot with its interval, a number.
+class _View:
+    """A ranking on the page: what its template asks for, and what its script does."""
 
-    Each row is HTML with a small SVG whose coordinates are shares of its width. So text keeps its
-    size and dots stay round on any screen, names can be searched, and rows may be of any height.
-    """
+    page: AggregationPage
+    name: str
+    place: int
+    tiers: list[int] = field(init=False)  # [rows] that are drawn
+    provisional: list[bool] = field(init=False)
+    decimals: int = field(init=False)
+    axis: Axis = field(init=False)
 
-    lines: Sequence[_Line]
-    axis: Axis
-    bands: Sequence[tuple[_Tier, Sequence[_Line]]]
+    def __post_init__(self) -> None:
+        found = {
+            "tiers": self.page.clear_tiers(),
+            "provisional": self.page.provisional(),
+            "decimals": rating_decimals(self.page.rows),
+            "axis": axis_of(self.page.rows),
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def prefix(self) -> str:
+        """Of the ids of its elements, which the whole page shares."""
+        return f"v{self.place + 1}-" if self.place else ""
+
+    @property
+    def level(self) -> str:
+        return f"{100 * self.page.level:g}"
+
+    @property
+    def bands(self) -> int:
+        return self.tiers[-1]
+
+    @property
+    def band_list(self) -> list[_Band]:
+        starts = [place for place, tier in enumerate(self.tiers)
+                  if not place or tier != self.tiers[place - 1]]  # fmt: skip
+        stops = [*starts[1:], len(self.tiers)]
+        last = max(1, self.bands - 1)
+        return [_Band(place + 1, start, stop, place / last)
+                for place, (start, stop) in enumerate(zip(starts, stops, strict=True))]  # fmt: skip
+
+    def has(self, name: str) -> bool:
+        """Whether some row has it."""
+        return any(getattr(row, name) not in (None, "") for row in self.page.rows)
 
     @property
     def goes_beyond(self) -> bool:
         """Whether an interval does not end on the axis."""
-        ends = (end for line in self.lines for end in (line.row.low, line.row.high))
+        ends = (end for row in self.page.rows for end in row.shown[1:])
         return any(end is not None and not self.axis.holds(end) for end in ends)
+
+    @property
+    def outline(self) -> list[_Section]:
+        """The sections that there is something to show in."""
+        page, paired = self.page, len(self.pairs)
+        sections = [_Section("ranking", "Ranking", "wide")]
+        if len(page.rows) > 1 and page.pair_model is not None:
+            sections.append(_Section("pick", "Pick two", "wide", scripted=True))
+        if page.curves is not None and len(page.curves.periods) > 1:
+            sections.append(_Section("curves", "Through time", "wide"))
+        if page.tiers:
+            sections.append(_Section("tiers", "Tiers", "wide"))
+        if paired > 1:
+            shape = "wide" if paired > 12 else "half"
+            sections.append(_Section("pairs", "Who stands above whom", shape, link="Pairs"))
+        if page.fit_check is not None:
+            sections.append(_Section("check", "Does the model fit?", "wide", link="Model check"))
+        if page.parameters:
+            sections.append(_Section("parameters", "Beside the worths", link="Parameters"))
+        sections += [
+            _Section("data", "What the data connect", link="Data"),
+            _Section("fit", "How the fit went", link="Fit"),
+        ]
+        # The last one fills what the others leave of two columns.
+        halves = sum(section.shape == "half" for section in sections)
+        shape = "half" if halves % 2 else "wide"
+        return [*sections, _Section("settings", "Settings and notes", shape, link="Settings")]
+
+    @cached_property
+    def columns(self) -> list[_Column]:
+        """The columns for which there are values."""
+        page, level = self.page, f"{self.level}{_SPACE}%"
+        games = page.connectivity.seen == "games"
+        record = ("won–tied–", "lost") if games else ("above–tied–", "below")
+
+        def plain(name: str, decimals: int) -> Callable[[int, ItemRow], str]:
+            return lambda _, row: number(getattr(row, name), decimals)
+
+        columns = [
+            _Column("rank", ("rank",), "rank", lambda place, _: f"{place + 1:,}", "ascending"),
+            _Column("rank_low", (level, "of ranks"), "ranks", lambda _, row: _ranks(row),
+                    "ascending"),
+            _Column("name", ("item",), "item", lambda _, row: row.name, "ascending"),
+            _Column("group", ("group",), "group", lambda _, row: row.group, "ascending"),
+            _Column("track", (), "track", lambda _, row: "", ""),
+            _Column("rating", (page.rating_name,), "rating",
+                    lambda _, row: number(row.shown[0], self.decimals)),
+            _Column("low", (level, "interval"), "interval", lambda _, row: self.ends(row)),
+            _Column("games", (page.connectivity.seen,), "games",
+                    lambda _, row: "" if row.games is None else amount(row.games)),
+            _Column("share", record, "record", lambda _, row: _record(row)),
+            _Column("standard_error", ("standard", "error"), "extra",
+                    plain("standard_error", content.decimals_of(page.rows)), "ascending"),
+            _Column("worth", ("worth, %",), "extra",
+                    lambda _, row: significant(100 * row.worth)),
+            _Column("tier", ("tier",), "extra",
+                    lambda place, _: f"{self.tiers[place]}" if self.bands > 1 else "", "ascending"),
+            _Column("expected_rank", ("expected", "rank"), "extra", plain("expected_rank", 1),
+                    "ascending"),
+            _Column("top_k", ("in the", f"top {page.top_k}, %"), "extra",
+                    lambda _, row: "" if row.top_k is None else percent(row.top_k, 1)),
+        ]  # fmt: skip
+        there = {"rank", "track", "rating", "name", "worth"}
+        there |= {each for each in ("rank_low", "low", "group", "games", "standard_error",
+                                    "expected_rank", "top_k") if self.has(each)}  # fmt: skip
+        there |= {"share"} if self.has("wins") else set()
+        there |= {"tier"} if self.bands > 1 else set()
+        return [column for column in columns if column.key in there]
+
+    def ends(self, row: ItemRow) -> str:
+        _, low, high = row.shown
+        if low is None or high is None:
+            return ""
+        return f"{number(low, self.decimals)} to {number(high, self.decimals)}"
+
+    def said(self, row: ItemRow) -> str:
+        """The dot and its line in words."""
+        text = f"{self.page.rating_name} {number(row.shown[0], self.decimals)}"
+        ends = self.ends(row)
+        return f"{text}, {self.level}{_SPACE}% interval {ends}" if ends else text
+
+    def under(self, row: ItemRow) -> str:
+        """What a phone has no column for."""
+        if row.games is None:
+            return ""
+        seen = self.page.connectivity.seen
+        counted = f"{amount(row.games)} {seen[:-1] if row.games == 1 else seen}"
+        return f"{counted}: {_record(row)}" if row.wins is not None else counted
 
     @property
     def style(self) -> str:
@@ -234,75 +402,114 @@ class _Plot:
         for tick, (place, _) in zip(self.axis.ticks, self.axis.labels(), strict=True):
             colour = "var(--zero)" if abs(tick) < 1e-12 else "var(--line)"
             grid.append(f"linear-gradient({colour},{colour}) {share(place)} 0/1px 100% no-repeat")
-        widths = {
-            "ranks": len(f"{self.lines[-1].rank:,}"),
-            "names": min(max(8, *(len(line.row.name) for line in self.lines), 0), _MOST_CHARACTERS),
-            "values": max(len(line.value) for line in self.lines),
-            "intervals": max(len(line.interval) for line in self.lines),
-        }
-        sizes = "".join(f"--{name}:{size}ch;" for name, size in widths.items())
+        longest: dict[str, int] = {}
+        for column in self.columns:
+            texts = (len(column.text(place, row)) for place, row in enumerate(self.page.rows))
+            longest[column.kind] = max(longest.get(column.kind, 4), *texts)
+        longest["item"] = min(max(longest["item"], 10), _MOST_CHARACTERS)
+        longest["group"] = min(longest.get("group", 4), 16)
+        sizes = "".join(f"--{kind}:{size}ch;" for kind, size in longest.items() if kind != "track")
         return f"{sizes}--grid:{','.join(grid)}"
 
+    @cached_property
+    def pairs(self) -> list[list[float]]:
+        found = self.page.pairwise
+        return [] if found is None else found[:MOST_PAIRED, :MOST_PAIRED].tolist()
 
-def _plots(page: AggregationPage, tiers: Sequence[_Tier]) -> list[_Plot]:
-    """The plot; beyond some items, the others unfold, on an axis of their own."""
-    whole, last = len(page.rows), min(len(page.rows), MOST_DRAWN)
-    # A fold that hides a handful is a nuisance.
-    first = whole if whole <= DRAWN_AT_ONCE + 10 else DRAWN_AT_ONCE
-    decimals = decimals_of(page.rows)
-    lines = [
-        _Line(rank, row, number(row.log_worth, decimals), " to ".join(_ends(row, decimals)))
-        for rank, row in enumerate(page.rows[:last], start=1)
-    ]
-    plots = []
-    for start, stop in ((0, first), (first, last)):
-        if start < stop:
-            bands = [
-                (tier, lines[max(start, tier.start) : min(stop, tier.stop)])
-                for tier in tiers
-                if tier.start < stop and start < tier.stop
-            ]
-            plots.append(_Plot(lines[start:stop], axis_of(page.rows[start:stop]), bands))
-    return plots
+    @property
+    def curve(self) -> _Curve | None:
+        return _curve(self.page.convergence.history)
+
+    @cached_property
+    def curves(self) -> _Curves | None:
+        return None if self.page.curves is None else _curves(self.page.curves)
+
+    def radius(self, games: float) -> str:
+        """Of a dot whose area is its share of the games."""
+        check = self.page.fit_check
+        most = max((each[2] for each in check.points), default=1.0) if check else 1.0
+        return f"{max(2.0, 9 * math.sqrt(games / most)):.1f}"
+
+    def data(self) -> dict[str, Any]:
+        """What the script shows: the rows by column, and what it needs of pairs."""
+        page, rows = self.page, self.page.rows
+        shown = [row.shown for row in rows]
+        cuts = [] if page.cut_probabilities is None else [float(p) for p in page.cut_probabilities]
+        columns: dict[str, Any] = {
+            "name": [row.name for row in rows],
+            "log_worth": [row.log_worth for row in rows],
+            "rating": _rounded(value for value, _, _ in shown),
+            "low": _rounded(low for _, low, _ in shown),
+            "high": _rounded(high for _, _, high in shown),
+            "tier": self.tiers if self.bands > 1 else [],
+            "cut_below": _rounded(cuts) if self.bands > 1 else [],
+            "provisional": [place for place, is_so in enumerate(self.provisional) if is_so],
+            **{name: _rounded(getattr(row, name) for row in rows)
+               for name in ("standard_error", "worth", "rank_low", "rank_high", "expected_rank",
+                            "top_k", "games", "wins", "ties", "losses") if self.has(name)},
+            **{name: [getattr(row, name) for row in rows]
+               for name in ("group", "link") if self.has(name)},
+        }  # fmt: skip
+        if all(row.rating is None for row in rows):
+            del columns["rating"]  # it is the log-worth
+        return {
+            "name": self.name, "prefix": self.prefix, "level": page.level, "top_k": page.top_k,
+            "seen": page.connectivity.seen, "rating": page.rating_name, "decimals": self.decimals,
+            "error_decimals": content.decimals_of(rows),
+            "axis": [self.axis.low, self.axis.high], "columns": columns, "pairs": self._pair_data(),
+        }  # fmt: skip
+
+    def _pair_data(self) -> dict[str, Any] | None:
+        from scipy.special import ndtri
+
+        model, counts = self.page.pair_model, self.page.pair_counts
+        if model is None:
+            return None
+        found: dict[str, Any] = {
+            "kind": model.kind, "tie_says": model.tie_says, "tie": model.tie,
+            "tie_variance": model.tie_variance, "z": float(ndtri((1 + self.page.level) / 2)),
+            "exact": 0,
+        }  # fmt: skip
+        if model.tie_covariance is not None:
+            found["tie_covariance"] = _rounded(model.tie_covariance.tolist())
+        if model.errors is not None:
+            found |= _packed(model.errors)
+        if model.quasi_variances is not None:
+            found["quasi_variances"] = _rounded(model.quasi_variances.tolist())
+        if counts is not None:
+            found["among"] = counts.among
+            found["met"] = {
+                name: _rounded(getattr(counts, name).tolist())
+                for name in ("first", "second", "wins", "ties", "losses")
+            }
+        return found
 
 
-class _Column(NamedTuple):
-    """A column of the table of items."""
-
-    heading: Sequence[str]  # its lines
-    value: Callable[[ItemRow], float | None]  # what it is sorted by
-    shown: Callable[[ItemRow], Sequence[str]]  # a number, or the two ends of a range
-    first_order: str = "descending"  # of the first click
-
-
-def _columns(page: AggregationPage) -> list[_Column]:
-    """The columns for which there are values."""
-    decimals = decimals_of(page.rows)
-    level = f"{100 * page.level:g}\N{NARROW NO-BREAK SPACE}%"
-    columns = [
-        _Column(("log-worth",), lambda row: row.log_worth,
-                lambda row: [number(row.log_worth, decimals)]),
-        _Column((level, "interval"), lambda row: row.low, lambda row: _ends(row, decimals)),
-        _Column(("standard", "error"), lambda row: row.standard_error,
-                lambda row: [number(row.standard_error, decimals)], "ascending"),
-        _Column(("worth, %",), lambda row: row.worth,
-                lambda row: [content.significant(100 * row.worth)]),
-        _Column(("tier",), lambda row: row.tier, lambda row: [number(row.tier, 0)], "ascending"),
-        _Column(("expected", "rank"), lambda row: row.expected_rank,
-                lambda row: [number(row.expected_rank, 1)], "ascending"),
-        _Column((level, "of ranks"), lambda row: row.rank_low, _rank_ends, "ascending"),
-        _Column(("in the", f"top {page.top_k}, %"), lambda row: row.top_k,
-                lambda row: [] if row.top_k is None else [percent(row.top_k, 1)]),
-    ]  # fmt: skip
-    return [each for each in columns if any(each.value(row) is not None for row in page.rows)]
+def _ranks(row: ItemRow) -> str:
+    if row.rank_low is None or row.rank_high is None:
+        return ""
+    return f"{row.rank_low:,}" + (
+        "" if row.rank_low == row.rank_high else f"–{row.rank_high:,}"
+    )  # fmt: skip
 
 
-def _ends(row: ItemRow, decimals: int) -> list[str]:
-    return [] if row.low is None else [number(row.low, decimals), number(row.high, decimals)]
+def _record(row: ItemRow) -> str:
+    counts = (row.wins, row.ties, row.losses)
+    return "–".join(amount(each) for each in counts if each is not None)
 
 
-def _rank_ends(row: ItemRow) -> list[str]:
-    return [] if row.rank_low is None else [number(row.rank_low, 0), number(row.rank_high, 0)]
+class _Section(NamedTuple):
+    """A part of the page under its heading, from the macro of its name.
+
+    On a large screen its `shape` is "wide" (the whole width) or "half". What is `scripted` is
+    hidden until the script has filled it.
+    """
+
+    name: str
+    heading: str
+    shape: str = "half"
+    link: str = ""
+    scripted: bool = False
 
 
 class _Curve(NamedTuple):
@@ -333,3 +540,46 @@ def _curve(history: Sequence[float]) -> _Curve | None:
     return _Curve(
         values[0], values[-1], last_change, low, high, steps, points, len(values) <= _DOTTED
     )
+
+
+class _Line(NamedTuple):
+    """An item's way through time in a box of 100 by 100: a line, and the area of its interval."""
+
+    name: str
+    line: str
+    area: str
+    last: str
+
+
+class _Curves(NamedTuple):
+    axis: Axis
+    lines: Sequence[_Line]
+    first: str
+    last: str
+    at_once: int = _CURVES_AT_ONCE
+
+
+def _curves(curves: TimeCurves) -> _Curves:
+    """The curves of the first items, on one axis that holds what is shown at once."""
+    shown = slice(0, MOST_CURVES)
+    estimate, low, high = (
+        np.asarray(each, dtype=float)[shown] for each in (curves.estimate, curves.low, curves.high)
+    )
+    axis = axis_over(float(np.nanmin(estimate)), float(np.nanmax(estimate)))
+    steps = max(1, len(curves.periods) - 1)
+
+    def path(values: FloatArray, places: Sequence[int]) -> str:
+        return " ".join(f"{100 * at / steps:.2f},{100 * (1 - axis.place(values[at])):.2f}"
+                        for at in places)  # fmt: skip
+
+    lines = []
+    for name, e, a, b in zip(curves.items[shown], estimate, low, high, strict=True):
+        there = [int(at) for at in np.flatnonzero(np.isfinite(e))]
+        sure = [at for at in there if a[at] == a[at] and b[at] == b[at]]
+        lines.append(_Line(
+            name,
+            f"M{path(e, there)}" if there else "",
+            f"M{path(b, sure)} L{path(a, sure[::-1])}Z" if sure else "",
+            number(float(e[there[-1]]), max(1, axis.tick_decimals + 1)) if there else "",
+        ))  # fmt: skip
+    return _Curves(axis, lines, curves.periods[0], curves.periods[-1])

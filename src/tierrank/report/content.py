@@ -6,16 +6,26 @@ And how its numbers stand in print.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tierrank._types import FloatArray, IntArray
+
 if TYPE_CHECKING:
     from tierrank.aggregation.summary import Parameter
+
+
+_LINK = re.compile(r"https?://[^\s\x00-\x1f]+\Z", re.IGNORECASE)
+
+SURE_CUT = 0.8  # the probability from which on a cut between tiers is drawn
+FEW_GAMES = 10  # with fewer an item may be provisional
+WIDE = 2.0  # times as long as the median interval: so is one that is provisional
 
 
 @dataclass(frozen=True)
@@ -33,9 +43,23 @@ class ItemRow:
     rank_low: int | None = None
     rank_high: int | None = None
     top_k: float | None = None  # probability of a place among the first k
+    rating: float | None = None  # on the scale of the page; None: the log-worth
+    rating_low: float | None = None
+    rating_high: float | None = None
+    games: float | None = None  # or lists, that it is in
+    wins: float | None = None  # others that it stood above, beside and below in these
+    ties: float | None = None
+    losses: float | None = None
+    group: str = ""
+    link: str = ""  # of its name: http or https
 
     def __post_init__(self) -> None:
         where = f"the row of item {self.name!r}"
+        if self.link and not _LINK.match(self.link):
+            raise ValueError(
+                f"link of {where} is {self.link!r}: give an address that begins with https:// or "
+                "http://, without spaces"
+            )
         for name in ("log_worth", "worth", "expected_rank"):
             _finite(getattr(self, name), f"{name} of {where}")
         _probability(self.worth, f"worth of {where}")
@@ -55,6 +79,151 @@ class ItemRow:
             raise ValueError(f"{where} has one end of an interval of ranks: give both, or none")
         if self.tier is not None and self.tier < 1:
             raise ValueError(f"tier of {where} is {self.tier}: the best tier is number 1")
+
+    @property
+    def shown(self) -> tuple[float, float | None, float | None]:
+        """The rating with the ends of its interval; where there is none, the log-worth."""
+        if self.rating is None:
+            return self.log_worth, self.low, self.high
+        return self.rating, self.rating_low, self.rating_high
+
+
+@dataclass(frozen=True, eq=False)
+class PairModel:
+    """How a game of any two rows ends, for the page to compute when somebody picks two.
+
+    With d the difference of their log-worths and t the parameter of ties, in log-odds:
+
+        plackett-luce   P(win) = 1 / (1 + e^−d)
+        davidson        P(win) = 1 / (1 + e^−d + e^(t − d/2)),  P(tie) = e^(t + d/2) P(loss)
+        rao-kupper      P(win) = 1 / (1 + (1 + e^t) e^−d)
+
+    Attributes
+    ----------
+    kind
+        which of them
+    tie_says
+        what a tie of two says to the model, in a sentence
+    tie, tie_variance, tie_covariance
+        t; its variance; and [rows] its covariance with the log-worths
+    errors
+        [n, n] standard errors of differences of the first n rows
+    quasi_variances
+        [rows] q, with var(w_i − w_j) ≈ q_i + q_j, for the rows beyond
+    """
+
+    kind: str = "plackett-luce"
+    tie_says: str = ""
+    tie: float = 0.0
+    tie_variance: float = 0.0
+    tie_covariance: FloatArray | None = None
+    errors: FloatArray | None = None
+    quasi_variances: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("plackett-luce", "davidson", "rao-kupper"):
+            raise ValueError(
+                f"kind of a PairModel is {self.kind!r}: give plackett-luce, davidson or rao-kupper"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """How often two rows met, and how that ended; pairs that never met are left out.
+
+    Attributes
+    ----------
+    first, second
+        [pairs] numbers of rows, the first the smaller
+    wins, ties, losses
+        [pairs] how often the first stood above, beside and below the second
+    among
+        the first so many rows have all their pairs here
+    """
+
+    first: IntArray
+    second: IntArray
+    wins: FloatArray
+    ties: FloatArray
+    losses: FloatArray
+    among: int
+
+    def table(self, rows: int) -> FloatArray:
+        """[rows, rows, 3] wins, ties and losses of the first rows against each other."""
+        found = np.zeros((rows, rows, 3))
+        here = (self.second < rows) & (self.first < rows)
+        one, two = self.first[here], self.second[here]
+        counts = np.stack([self.wins[here], self.ties[here], self.losses[here]], axis=-1)
+        found[one, two] = counts
+        found[two, one] = counts[:, ::-1]
+        return found
+
+
+class Deviation(NamedTuple):
+    """Two items whose games the model does not expect."""
+
+    first: str
+    second: str
+    games: float
+    observed: float  # share of the first: wins, and half of the ties
+    expected: float
+    z: float  # the difference in standard errors
+
+
+@dataclass(frozen=True)
+class FitCheck:
+    """Whether the data contradict the model.
+
+    Attributes
+    ----------
+    text
+        what the test says, in a sentence or two
+    points
+        (expected share, observed share, games) of groups of pairs
+    worst
+        pairs that are furthest from what the model expects
+    triples
+        (a, b, c): a mostly beat b, b beat c, and c beat a
+    triples_text
+        how many there are, and how many there would be by chance
+    """
+
+    text: str
+    points: tuple[tuple[float, float, float], ...] = ()
+    worst: tuple[Deviation, ...] = ()
+    triples: tuple[tuple[str, str, str], ...] = ()
+    triples_text: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class TimeCurves:
+    """Ratings through time.
+
+    Attributes
+    ----------
+    periods
+        their labels
+    items
+        names
+    estimate, low, high
+        [items, periods]; NaN where there is none
+    """
+
+    periods: tuple[str, ...]
+    items: tuple[str, ...]
+    estimate: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def __post_init__(self) -> None:
+        shape = (len(self.items), len(self.periods))
+        for name in ("estimate", "low", "high"):
+            found = np.shape(getattr(self, name))
+            if found != shape:
+                raise ValueError(
+                    f"{name} of the curves has the shape {list(found)}: give [items, periods], "
+                    f"{list(shape)}"
+                )
 
 
 @dataclass(frozen=True)
@@ -120,6 +289,20 @@ class AggregationPage:
         what was estimated beside the worths: of ties, of the first side, of features
     settings, notes
         what was asked for; what a reader should know
+    model_text
+        the model, in a sentence
+    facts
+        further figures for the head of the page: share of ties, voters, dates
+    rating_name
+        heading of the column of ratings
+    pair_model, pair_counts
+        what is computed of two items that are picked; how often they met
+    fit_check
+        whether the data contradict the model
+    curves
+        worths through time
+    command
+        the command line that makes the page again
     """
 
     title: str
@@ -136,6 +319,14 @@ class AggregationPage:
     parameters: tuple[Parameter, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    model_text: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    rating_name: str = "log-worth"
+    pair_model: PairModel | None = None
+    pair_counts: PairCounts | None = None
+    fit_check: FitCheck | None = None
+    curves: TimeCurves | None = None
+    command: str = ""
 
     def __post_init__(self) -> None:
         if not self.rows:
@@ -159,6 +350,39 @@ class AggregationPage:
     def tiers(self) -> int:
         """How many tiers there are; 0 where nobody looked for them."""
         return len({row.tier for row in self.rows if row.tier is not None})
+
+    def clear_tiers(self) -> list[int]:
+        """[rows] numbers of the tiers whose cuts are sure enough to be drawn, from 1.
+
+        A cut of the most probable tiers counts if its probability is at least `SURE_CUT`; tiers
+        that come without probabilities are drawn as they are. All 1: the data show none.
+        """
+        found, number = [], 1
+        for place, row in enumerate(self.rows):
+            if place and row.tier != self.rows[place - 1].tier:
+                cuts = self.cut_probabilities
+                number += bool(cuts is None or cuts[place - 1] >= SURE_CUT)
+            found.append(number)
+        return found
+
+    def provisional(self) -> list[bool]:
+        """[rows] whether a later game may well move it far.
+
+        Its interval is more than `WIDE` times as long as the median one; or it has fewer than
+        `FEW_GAMES` games, and fewer than half of the median number.
+        """
+        lengths = [
+            row.high - row.low if row.low is not None and row.high is not None else math.nan
+            for row in self.rows
+        ]
+        known = [each for each in lengths if not math.isnan(each)]
+        most = WIDE * statistics.median(known) if known else math.inf
+        games = [row.games for row in self.rows if row.games is not None]
+        few = min(FEW_GAMES, statistics.median(games) / 2) if games else 0
+        return [
+            length > most or (row.games is not None and row.games < few)
+            for row, length in zip(self.rows, lengths, strict=True)
+        ]
 
     def _check_tiers(self) -> None:
         tiers = [row.tier for row in self.rows if row.tier is not None]
@@ -283,6 +507,17 @@ def decimals_of(rows: Sequence[ItemRow]) -> int:
     return min(max(2, 1 - math.floor(math.log10(size))), 6)
 
 
+def rating_decimals(rows: Sequence[ItemRow]) -> int:
+    """The same of ratings, which may be hundreds: then none."""
+    if all(row.rating is None for row in rows):
+        return decimals_of(rows)
+    margins = [(high - low) / 4 for _, low, high in (row.shown for row in rows)
+               if low is not None and high is not None and 0 < high - low < math.inf]  # fmt: skip
+    spread = abs(rows[0].shown[0] - rows[-1].shown[0])
+    size = statistics.median(margins) if margins else spread / 100
+    return min(max(0, 1 - math.floor(math.log10(size))), 6) if size > 0 else 0
+
+
 @dataclass(frozen=True)
 class Axis:
     """A straight line of numbers from `low` to `high`."""
@@ -306,21 +541,24 @@ class Axis:
 
 
 def axis_of(rows: Sequence[ItemRow]) -> Axis:
-    """An axis that holds all log-worths, and the intervals unless they dwarf the log-worths.
+    """An axis that holds all ratings, and the intervals unless they dwarf the ratings.
 
     One item that hardly anybody saw has an interval many times as long as the ranking. If the axis
     held it, all others would be one dot; so it goes off the axis, and the plot says so.
     """
-    least, most = rows[-1].log_worth, rows[0].log_worth
-    lengths = [
-        row.high - row.low
-        for row in rows
-        if row.low is not None and row.high is not None and math.isfinite(row.high - row.low)
-    ]
+    values, lows, highs = zip(*(row.shown for row in rows), strict=True)
+    least, most = min(values), max(values)
+    ends = [(a, b) for a, b in zip(lows, highs, strict=True) if a is not None and b is not None]
+    lengths = [b - a for a, b in ends if math.isfinite(b - a)]
     typical = statistics.median(lengths) if lengths else 0.0
     reach = max(0.5 * (most - least), 2 * typical)
-    low = max(min([least, *(row.low for row in rows if row.low is not None)]), least - reach)
-    high = min(max([most, *(row.high for row in rows if row.high is not None)]), most + reach)
+    low = max(min([least, *(a for a, _ in ends)]), least - reach)
+    high = min(max([most, *(b for _, b in ends)]), most + reach)
+    return axis_over(low, high)
+
+
+def axis_over(low: float, high: float) -> Axis:
+    """An axis from one number to another, with round ticks."""
     if high - low < 1e-9 * max(1.0, abs(low), abs(high)):  # one item, or all alike
         low, high = low - 1, high + 1
     margin = _MARGIN / (1 - 2 * _MARGIN) * (high - low)

@@ -11,9 +11,12 @@ import numpy as np
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.connectivity import Connectivity
 from tierrank.aggregation.lists import CountedLists
+from tierrank.aggregation.paired import PairedTies
+from tierrank.aggregation.quasi_variances import quasi_variances
 from tierrank.aggregation.rank_intervals import rank_intervals
 from tierrank.aggregation.rank_probabilities import expected_ranks, top_k_probabilities
 from tierrank.aggregation.results import FittedWorths
+from tierrank.aggregation.scale import LOG_WORTHS, Scale, scale_from
 from tierrank.aggregation.tier_cuts import TierCut, cut_into_tiers
 from tierrank.data.rankings.games import Games
 from tierrank.errors import Argument, ArgumentError
@@ -23,10 +26,14 @@ from tierrank.report.content import (
     ConnectivityFacts,
     ConvergenceFacts,
     ItemRow,
+    PairModel,
+    percent,
 )
+from tierrank.report.counts import item_records, pair_counts
 from tierrank.training.covariance import MOST_DENSE
 
 MOST_SOLVED = 20_000_000  # entries of lists, where there are many items and each takes some passes
+MOST_EXACT = 500  # rows of which the page knows the standard error of every difference
 MOST_RANKED = 500  # items whose intervals of ranks are computed: each is compared with all others
 
 
@@ -46,6 +53,12 @@ def page_of(
     notes: Sequence[str] = (),
     seed: int = 0,
     spell: Callable[[Argument], str] = str,
+    facts: Mapping[str, str] | None = None,
+    links: Mapping[str, str] | None = None,
+    groups: Mapping[str, str] | None = None,
+    command: str = "",
+    scale: str | Scale = "log-worth",
+    anchor: Any = None,
 ) -> AggregationPage:
     """Fill a page from a fit: intervals, tiers, ranks, pairs, data, convergence.
 
@@ -78,6 +91,14 @@ def page_of(
         how notes call arguments of the library
     seed
         of the draws that intervals of ranks rest on
+    facts
+        further figures for the head of the page, such as voters and dates
+    links, groups
+        by name, where an item's name leads to, and which group it belongs to
+    command
+        the command line that makes the page again
+    scale, anchor
+        what ratings are, as in `intervals` of a fit
 
     Examples
     --------
@@ -102,12 +123,15 @@ def page_of(
         own[each.name] = f"{each.estimate:{form}}"
         if each.standard_error == each.standard_error:  # a fit may have none
             own[each.name] += f", from {each.low:{form}} to {each.high:{form}}"
-    games = fitted.of_games or isinstance(data, Games)
+    games = seen == "games" or fitted.of_games or isinstance(data, Games)
+    records = item_records(lists)
+    chosen = scale_from(scale, anchor)
+    model_text, tie_says = _in_words(fitted)
     first = [fitted.items_[code] for code in sure.order[:MOST_PAIRED]]
     return AggregationPage(
         title=title,
         subtitle=subtitle,
-        rows=_rows(fitted, sure, level, top_k),
+        rows=_rows(fitted, sure, level, top_k, chosen, records, links or {}, groups or {}),
         connectivity=_data_facts(fitted, lists, found, seen or ("games" if games else "lists")),
         convergence=ConvergenceFacts(
             solver=fitted.solver_,
@@ -122,17 +146,97 @@ def page_of(
         ),
         level=level,
         top_k=top_k,
+        scale=chosen.explained,
+        rating_name=chosen.title,
         pairwise=fitted.pairwise_proba(first),
         cut_probabilities=None if sure.cut is None else sure.cut.cut_probabilities.tolist(),
         tier_criterion=None if sure.cut is None else sure.cut.criterion,
         parameters=tuple(parameters),
         settings={**fitted.described(), **own},
         notes=(*notes, *sure.notes),
+        model_text=model_text,
+        facts={"ties": f"{percent(_tied(lists, records, games))}\N{NARROW NO-BREAK SPACE}%"}
+        | dict(facts or {}),
+        pair_model=_pair_model(fitted, sure, tie_says),
+        pair_counts=pair_counts(lists, sure.order),
+        command=command,
     )
 
 
+def _tied(lists: CountedLists, records: FloatArray, games: bool) -> float:
+    """The share of ties: of games, or of the pairs that lists compare."""
+    tied = float(records[:, 2].sum())
+    pairs = float(records[:, 1:].sum())
+    if games:  # to some models a tie says nothing; it is one all the same
+        tied, pairs = tied / 2, pairs / 2
+        if lists.weight < lists.total:
+            tied, pairs = tied + lists.silent, pairs + lists.silent
+    return tied / pairs if pairs else 0.0
+
+
+def _in_words(fitted: FittedWorths) -> tuple[str, str]:
+    """The model, and what a tie says to it, in a sentence each."""
+    kind = fitted.model if isinstance(fitted, PairedTies) else "plackett-luce"
+    told = fitted.described()
+    if kind == "davidson":
+        text = "Davidson's model: the better of two wins more often, and equals tie most often."
+        tie = "A tie is an outcome of its own, likeliest between equals: it says two are close."
+    elif kind == "rao-kupper":
+        text = "Rao and Kupper's model: a game is a tie if the two are too close to be told apart."
+        tie = "A tie is a difference too small to be noticed: it says that two are close."
+    elif kind == "bradley-terry":
+        text = "The Bradley-Terry model: the odds of a win are the ratio of the two worths."
+        tie = {
+            "half": "A tie counts as half a win and half a loss.",
+            "drop": "Ties were left out.",
+        }.get(told.get("ties", ""), "There are no ties in these games.")
+    elif told.get("model", "").startswith("pl-partition"):
+        text = (
+            "The Plackett-Luce model, exact with ties: each next place of a list goes to one of "
+            "the items that are left, in proportion to their worths."
+        )
+        tie = (
+            "A tie is an order that nobody saw: it speaks for neither of the two, and does not "
+            "say that they are close."
+        )
+    else:
+        text = f"Worths by {told.get('model', 'a model of rankings')}."
+        tie = "What a tie says is for the objective to decide."
+    if told.get("home"):
+        text += " The first side has an advantage, which is estimated and taken out."
+    if (prior := told.get("prior", "none")) != "none":
+        text += f" The prior {prior} keeps worths of rarely seen items near the average."
+    return text, tie
+
+
+def _pair_model(fitted: FittedWorths, sure: _Uncertainty, tie_says: str) -> PairModel:
+    """What the page needs for the probability that one of two beats the other."""
+    own: dict[str, Any] = {}
+    if isinstance(fitted, PairedTies) and "tie" in fitted._extras:
+        own = {"kind": fitted.model, "tie": fitted._extras["tie"]}
+        if sure.covariance is not None:
+            whole, size = fitted.covariance_, len(fitted.items_)
+            at = size + list(fitted._extras).index("tie")
+            own |= {"tie_variance": float(whole[at, at]), "tie_covariance": whole[at, sure.order]}
+    if sure.covariance is not None:
+        first = sure.order[:MOST_EXACT]
+        matrix = sure.covariance[np.ix_(first, first)]
+        spread = np.diag(matrix)
+        own["errors"] = np.sqrt(np.maximum(spread[:, None] + spread[None, :] - 2 * matrix, 0))
+        if len(sure.order) > MOST_EXACT:
+            own["quasi_variances"] = quasi_variances(sure.covariance).values[sure.order]
+    return PairModel(tie_says=tie_says, **own)
+
+
 def _rows(
-    fitted: FittedWorths, sure: _Uncertainty, level: float, top_k: int | None
+    fitted: FittedWorths,
+    sure: _Uncertainty,
+    level: float,
+    top_k: int | None,
+    scale: Scale,
+    records: FloatArray,
+    links: Mapping[str, str],
+    groups: Mapping[str, str],
 ) -> tuple[ItemRow, ...]:
     from scipy.special import ndtri
 
@@ -144,7 +248,14 @@ def _rows(
         "low": w - margin,
         "high": w + margin,
         "standard_error": sure.errors,
+        **dict(zip(("games", "wins", "ties", "losses"), records.T, strict=True)),
     }
+    if scale != LOG_WORTHS:
+        everybody = np.arange(len(w))
+        rated = scale.ratings(fitted, everybody, sure.covariance, level)
+        if sure.covariance is None and scale.anchor is None and scale.name != "worth":
+            rated = scale.rated(w, sure.errors, level)  # of those that have an error
+        columns |= {"rating": rated.estimate, "rating_low": rated.low, "rating_high": rated.high}
     if sure.cut is not None:
         columns["tier"] = sure.cut.tier_of + 1
     if sure.ranks is not None:
@@ -154,10 +265,12 @@ def _rows(
     if top_k is not None:
         columns["top_k"] = top_k_probabilities(w, min(top_k, len(w)))
     by_place = [_without_nan(column[sure.order]) for column in columns.values()]
+    names = [str(fitted.items_[code]) for code in sure.order]
     return tuple(
-        ItemRow(str(fitted.items_[code]), **dict(zip(columns, values, strict=True)))
-        for code, *values in zip(sure.order.tolist(), *by_place, strict=True)
-    )
+        ItemRow(name, link=links.get(name, ""), group=groups.get(name, ""),
+                **dict(zip(columns, values, strict=True)))
+        for name, *values in zip(names, *by_place, strict=True)
+    )  # fmt: skip
 
 
 def _without_nan(values: AnyArray) -> list[Any]:
@@ -204,6 +317,8 @@ class _Uncertainty:
         [items, 2] best and worst rank
     cut
         the tiers
+    covariance
+        [items, items] of the log-worths
     notes
         what is not there, and why
     """
@@ -212,6 +327,7 @@ class _Uncertainty:
     errors: FloatArray
     ranks: IntArray | None = None
     cut: TierCut | None = None
+    covariance: FloatArray | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -265,4 +381,4 @@ def _uncertainty(
             f"others, which takes long beyond {MOST_RANKED}."
         )
     # Where estimates are equal, the tiers have an order of their own.
-    return _Uncertainty(order if cut is None else cut.order, errors, ranks, cut, notes)
+    return _Uncertainty(order if cut is None else cut.order, errors, ranks, cut, matrix, notes)
