@@ -52,6 +52,7 @@ _ALSO_LABEL_METRICS = {"precision": "P", "psprecision": "PSP"}
 
 FEATURES = ("impute", "standardize", "query-scale", "second-order")
 PRIORS = ("gaussian", "pseudo-item")
+SCALES = ("log-worth", "elo", "worth")
 SOLVERS = ("auto", "newton", "lbfgs", "adagrad")
 SAMPLERS = ("uniform", "frequency", "in-batch")
 RANKING_FORMATS = ("auto", "preflib", "jsonl", "csv", "tsv", "parquet")
@@ -146,6 +147,11 @@ def check_uncertainty(uncertainty: Any) -> None:
         raise ArgumentError(
             Argument("uncertainty"), f' is "information" or "sandwich", not {uncertainty!r}'
         )
+
+
+def check_scale(scale: Any) -> None:
+    """Refuse what is no scale of worths."""
+    check_one_of("scale", scale, SCALES)
 
 
 def check_games_ties(ties: Any) -> None:

@@ -15,13 +15,13 @@ from scipy.special import expit
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.errors import Argument, ArgumentError
+from tierrank.names import check_scale
 from tierrank.training.covariance import reach
 
 if TYPE_CHECKING:
     from tierrank.aggregation.results import Worths
 
 ELO = 400 / np.log(10)  # points of a log-worth: 400 of them are odds of 10 to 1
-SCALES = ("log-worth", "elo", "worth")
 _MIDDLE = {"log-worth": 0.0, "elo": 1000.0}
 
 
@@ -143,8 +143,7 @@ def scale_from(name: str | Scale, anchor: Any = None) -> Scale:
     """
     if isinstance(name, Scale):
         return name
-    if name not in SCALES:
-        raise ArgumentError(Argument("scale"), f" is one of {', '.join(SCALES)}, not {name!r}")
+    check_scale(name)
     if name == "worth":
         if anchor is not None:
             raise ArgumentError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,13 @@ class Results:
         "Items that the table shows.", min=1, panel=_OUT, default=f"all, or the first {SHOWN}"
     )] = None
     level: Annotated[float, option("How sure intervals are.", panel=_OUT)] = 0.95
+    scale: Annotated[str, option(
+        "How worths are told: log-worth; elo, ratings as in chess, 400 / ln 10 points a log-worth; "
+        "or worth, the probability to be the first of all.", metavar="NAME", panel=_OUT
+    )] = "log-worth"
+    anchor: Annotated[str | None, option(
+        "The item at 0, and at 1000 of ratings, or ITEM=RATING; intervals are of the difference "
+        "from it.", metavar="ITEM", panel=_OUT, default="the average item")] = None
     top_k: Annotated[int | None, option(
         "Also show the probability of a place among the first K of a ranking.", min=1, metavar="K",
         panel=_OUT)] = None
@@ -93,6 +101,11 @@ class Results:
                 raise typer.BadParameter(f"{other} and {name} would write the same file, {path}")
         if self.save is not None and self.save.exists() and not self.save.is_dir():
             raise typer.BadParameter(f"--save takes a folder, and {self.save} is a file")
+        names.check_scale(self.scale)
+        if self.anchor is not None and self.scale == "worth":
+            raise ValueError(
+                "--anchor: worths sum to 1 and have none. It is for --scale elo and log-worths."
+            )
         if not 0 < self.level < 1:
             hint = f", as in --level {self.level / 100:g}" if 1 < self.level < 100 else ""
             raise typer.BadParameter(f"--level is between 0 and 1{hint}, not {self.level:g}")
@@ -282,11 +295,12 @@ def aggregate(
         if model.model is None:  # by what is left: with somebody, all ties may have gone
             fitted = model.make(data, seed=seed, top_k=results.top_k)
         _look_at_games(model, fitted, data, file)
+        anchor = _anchor(results.anchor, data.items)
         table = model.features
         features = () if table is None else (read_features(table, everybody, data.items),)
         _fit(fitted, data, file, *features)
         with waiting("Computing intervals"):
-            page = _page(fitted, data, file, results, seed)
+            page = _page(fitted, data, file, results, anchor, seed)
     for each in page.notes:
         note(each)
     results.show(fitted, page, file)
@@ -354,7 +368,12 @@ def _fit(fitted: Any, data: Rankings | Games, file: Path, *features: Any) -> Non
 
 
 def _page(
-    fitted: FittedWorths, data: Rankings | Games, file: Path, results: Results, seed: int
+    fitted: FittedWorths,
+    data: Rankings | Games,
+    file: Path,
+    results: Results,
+    anchor: Any,
+    seed: int,
 ) -> AggregationPage:
     from tierrank.data import Games
     from tierrank.data.files import without_compression
@@ -367,6 +386,8 @@ def _page(
         subtitle=file.name,
         seen="games" if isinstance(data, Games) or getattr(data, "of_games", False) else "lists",
         level=results.level,
+        scale=results.scale,
+        anchor=anchor,
         top_k=results.top_k,
         tiers=not results.no_tiers,
         shown=results.top or SHOWN,
@@ -374,6 +395,25 @@ def _page(
         seed=seed,
         spell=spell,
     )
+
+
+def _anchor(spelled: str | None, items: Sequence[Any]) -> Any:
+    """The item that `--anchor` names, and where it stands if that is said."""
+    if spelled is None:
+        return None
+    by_word = {str(item): item for item in items}
+    name, equals, at = spelled.rpartition("=")
+    if spelled in by_word or not equals:
+        name, at = spelled, ""
+    if name not in by_word:
+        guess = names.did_you_mean(name, by_word)
+        raise ValueError(f"--anchor: there is no item {name!r}.{guess}")
+    if not at:
+        return by_word[name]
+    try:
+        return {by_word[name]: float(at)}
+    except ValueError:
+        raise ValueError(f"--anchor {spelled}: {at!r} is no rating; write ITEM=1200.") from None
 
 
 def _plain(model: str) -> str:

@@ -24,6 +24,7 @@ WORTH_COLUMNS = (
     "rank", "item", "log_worth", "standard_error", "low", "high", "worth", "tier", "cut_below",
     "rank_low", "rank_high", "expected_rank", "top_k",
 )  # fmt: skip
+RATING_COLUMNS = ("rating", "rating_low", "rating_high")  # where a scale is asked for
 PARAMETER_COLUMNS = ("name", "estimate", "standard_error", "low", "high")
 
 # What spreadsheets take for a formula, or may after they dropped what stands before it; numbers
@@ -236,13 +237,15 @@ def worth_table(
     from rich.text import Text
 
     rows = page.rows[:top]
-    decimals = decimals_of(rows)
+    rated = any(row.rating is not None for row in rows)
+    decimals = _rating_decimals(rows) if rated else decimals_of(rows)
+    estimate = page.rating_name if rated else "log-worth"
     columns: dict[str, list[str]] = {
         "rank": [f"{rank:,}" for rank in range(1, len(rows) + 1)],
         "item": [printable(row.name) for row in rows],
-        "log-worth": [_number(row.log_worth, decimals) for row in rows],
+        estimate: [_number(row.shown[0], decimals) for row in rows],
         f"{100 * page.level:g}% interval": [_interval(row, decimals) for row in rows],
-        "worth": [f"{row.worth:#.3g}" for row in rows],
+        **({} if estimate == "worth" else {"worth": [f"{row.worth:#.3g}" for row in rows]}),
         "tier": [f"{row.tier or ''}" for row in rows],
         "ranks": [_ranks(row) for row in rows],
         f"top {page.top_k}": [
@@ -256,7 +259,7 @@ def worth_table(
     place, interval = f"top {page.top_k}", f"{100 * page.level:g}% interval"
     table = plain_table()
     kept = keep_what_fits(
-        table, needed, width, ["worth", "ranks", "tier", place, "rank", interval, "log-worth"]
+        table, needed, width, ["worth", "ranks", "tier", place, "rank", interval, estimate]
     )
     for heading in kept:
         if heading == "item":
@@ -304,10 +307,10 @@ def summary_lines(page: AggregationPage) -> list[str]:
             line += f", {level} interval {_digits(each.low)} to {_digits(each.high)}"
             line += f", standard error {_digits(each.standard_error)}"
         lines.append(line)
-    scale = "0 is the average item"
+    scale = page.scale[:1].upper() + page.scale[1:]
     if any(row.low is not None for row in page.rows[:1]):
         scale += f"; {level} intervals by the {page.settings.get('uncertainty', '')}"
-    lines.append(f"Log-worths: {scale}")
+    lines.append(scale)
     if page.tiers == 1:
         lines.append("1 tier: the data do not tell the items apart")
     elif page.tiers:
@@ -318,9 +321,12 @@ def summary_lines(page: AggregationPage) -> list[str]:
 
 
 def worth_csv(page: AggregationPage, *, raw: bool = False) -> str:
-    """A row an item, best first, under `WORTH_COLUMNS`; what is not there is empty."""
-    rows = ([row[name] for name in WORTH_COLUMNS] for row in _records(page))
-    return csv_text([WORTH_COLUMNS, *rows], raw=raw)
+    """A row an item, best first, under `WORTH_COLUMNS`; what is not there is empty.
+
+    Where another scale than log-worths is asked for, `RATING_COLUMNS` follow.
+    """
+    records = list(_records(page))
+    return csv_text([list(records[0]), *(row.values() for row in records)], raw=raw)
 
 
 def worth_json(page: AggregationPage, **about: Any) -> str:
@@ -331,6 +337,7 @@ def worth_json(page: AggregationPage, **about: Any) -> str:
         "settings": dict(page.settings),
         "level": page.level,
         "top_k": page.top_k,
+        "scale": page.scale,
         "data": data,
         "fit": {**fit, "history": list(fit["history"])},
         "parameters": [each._asdict() for each in page.parameters],
@@ -347,13 +354,15 @@ def printable(text: str) -> str:
 
 
 def _records(page: AggregationPage) -> Iterator[dict[str, Any]]:
+    rated = any(row.rating is not None for row in page.rows)
+    columns = (*WORTH_COLUMNS, *RATING_COLUMNS) if rated else WORTH_COLUMNS
     cuts: Sequence[float | None] = [None] * len(page.rows)
     if page.cut_probabilities is not None:
         cuts = [*(float(each) for each in page.cut_probabilities), None]
     for rank, (row, cut) in enumerate(zip(page.rows, cuts, strict=True), start=1):
         own = vars(row)
         given = {"rank": rank, "item": row.name, "cut_below": cut}
-        yield {name: given[name] if name in given else own[name] for name in WORTH_COLUMNS}
+        yield {name: given[name] if name in given else own[name] for name in columns}
 
 
 def _finite(value: Any) -> Any:
@@ -366,9 +375,15 @@ def _finite(value: Any) -> Any:
 
 
 def _interval(row: ItemRow, decimals: int) -> str:
-    if row.low is None or row.high is None:
+    _, low, high = row.shown
+    if low is None or high is None:
         return ""
-    return f"{_number(row.low, decimals)} to {_number(row.high, decimals)}"
+    return f"{_number(low, decimals)} to {_number(high, decimals)}"
+
+
+def _rating_decimals(rows: Sequence[ItemRow]) -> int:
+    """None of ratings by the hundred; more of shares."""
+    return max(0, 3 - math.floor(math.log10(max(abs(row.shown[0]) for row in rows) or 1.0)))
 
 
 def _ranks(row: ItemRow) -> str:
