@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tierrank.aggregation.covariates import FeatureAggregator
     from tierrank.aggregation.davidson_luce import DavidsonLuce
     from tierrank.aggregation.paired import PairedTies
+    from tierrank.aggregation.through_time import WorthsThroughTime
     from tierrank.extreme.ranker import ExtremeRanker
     from tierrank.native import native_info
     from tierrank.plackett_luce import Curvature, log_prob, log_prob_above, sample
@@ -66,6 +67,7 @@ __all__ = [
     "PairedTies",
     "RankAggregator",
     "Tiers",
+    "WorthsThroughTime",
     "data",
     "export",
     "load",
@@ -91,6 +93,7 @@ _HOMES = {
     "PairedTies": "tierrank.aggregation.paired",
     "RankAggregator": "tierrank.aggregation.aggregator",
     "Tiers": "tierrank.tiers",
+    "WorthsThroughTime": "tierrank.aggregation.through_time",
     "export": "tierrank.ranking.export",
     "load": "tierrank.storage",
     "log_prob": "tierrank.plackett_luce",

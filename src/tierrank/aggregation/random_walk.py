@@ -24,10 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-import torch
 from scipy import linalg
 
 from tierrank._types import FloatArray, IntArray
@@ -76,9 +75,7 @@ class Nodes:
     borders: IntArray
 
     @classmethod
-    def of(
-        cls, items: int, item: IntArray, position: IntArray
-    ) -> tuple[Nodes, IntArray]:
+    def of(cls, items: int, item: IntArray, position: IntArray) -> tuple[Nodes, IntArray]:
         """The nodes of items seen at positions, [seen] each; and [seen] the node of each."""
         positions, period = np.unique(position, return_inverse=True)
         keys, node = np.unique(period * items + item, return_inverse=True)
@@ -147,7 +144,7 @@ class Walk:
         gradient[nodes.before[self.later]] -= pull  # a node comes before one other at most
         value = self.precision * float(x[first] @ x[first]) + float(added @ pull)
         value += len(x) * LOG_2_PI - len(first) * np.log(self.precision) - np.log(self.q).sum()
-        return value / 2, gradient
+        return float(value / 2), gradient
 
 
 # -- what was seen --------------------------------------------------------------------------------
@@ -205,7 +202,10 @@ class SeenGames:
     def curvature(self, point: FloatArray) -> Curvature:
         position = self.term._position(point)
         games, weights = position.games, self.term.fixtures.weights
-        by_nodes, beside = position.design[:, : len(self.nodes)], position.design[:, len(self.nodes) :]
+        by_nodes, beside = (
+            position.design[:, : len(self.nodes)],
+            position.design[:, len(self.nodes) :],
+        )
         curved = -weights * games.dd
         scaled = beside.toarray() * curved[:, None]
         border, corner = by_nodes.T @ scaled, beside.T @ scaled
@@ -462,7 +462,9 @@ class Posterior:
         there, since = nodes.positions, nodes.positions[nodes.period[latest]]
         gap = nodes.positions[nodes.period[next_]] - since
         share = np.where(gap > 0, (there - since) / np.maximum(gap, 1), 0.0)
-        noise = np.where(gap > 0, gap * share * (1 - share), np.maximum(there - since, 0)) * variance
+        noise = (
+            np.where(gap > 0, gap * share * (1 - share), np.maximum(there - since, 0)) * variance
+        )
 
         def along(values: FloatArray) -> FloatArray:
             ways = (1 - share) * values[latest] + share * values[next_]
@@ -472,7 +474,11 @@ class Posterior:
         spread += share**2 * found.variance[next_] + 2 * share * (1 - share) * found.cross[next_]
         spread -= 2 * ((1 - share) * found.latest_with_mean + share * found.next_with_mean)
         spread += found.latest_with_mean.mean(axis=0)
-        ys = np.stack([along(column) for column in self.y.T]) if self.y.size else np.zeros((0, *spread.shape))
+        ys = (
+            np.stack([along(column) for column in self.y.T])
+            if self.y.size
+            else np.zeros((0, *spread.shape))
+        )
         spread += np.einsum("aij,ab,bij->ij", ys, self.beside, ys)
         return along(self.point[: len(nodes)]), spread
 
@@ -535,9 +541,9 @@ def mode(
 # -- how far the walks go in a step ---------------------------------------------------------------
 
 LEAST, MOST = 1e-7, 30.0  # variances of a step that are looked at
-GUESS = 0.01
+GUESS = 0.005  # where the search begins
 CLOSE = 2e-3  # relative, of log σ²
-APART = 0.5  # of log σ²: for the curvature of the marginal likelihood
+NEAR, APART = 0.2, 1.0  # of log σ²: how far apart values are that tell a second derivative
 
 
 class Variance(NamedTuple):
@@ -549,7 +555,6 @@ class Variance(NamedTuple):
     value: float
     log_error: float | None
     point: FloatArray  # a mode to begin with
-    values: list[float]  # minus the log of the marginal likelihood, evaluation by evaluation
 
 
 def estimate_variance(
@@ -574,17 +579,19 @@ def estimate_variance(
     """
     from scipy.optimize import minimize_scalar
 
-    point, values = start, []
+    point = start
+    values: dict[float, float] = {}
 
     def loss(log_variance: float) -> float:
         nonlocal point
         inside = float(np.clip(log_variance, np.log(LEAST), np.log(MOST)))
-        walk = Walk(nodes, scale, float(np.exp(inside)))
-        point = mode(walk, seen, point, max_iter=max_iter, nearly=True).point
-        values.append(-Posterior(walk, seen, point).log_marginal)
-        if tried is not None:
-            tried(len(values), values[-1])
-        return values[-1] + (log_variance - inside) ** 2  # so that the search comes back
+        if inside not in values:
+            walk = Walk(nodes, scale, float(np.exp(inside)))
+            point = mode(walk, seen, point, max_iter=max_iter, nearly=True).point
+            values[inside] = -Posterior(walk, seen, point).log_marginal
+            if tried is not None:
+                tried(len(values), values[inside])
+        return values[inside] + (log_variance - inside) ** 2  # so that the search comes back
 
     guess = float(np.log(GUESS))
     found = minimize_scalar(
@@ -592,8 +599,15 @@ def estimate_variance(
     )
     best = float(np.clip(found.x, np.log(LEAST), np.log(MOST)))
     if not np.log(LEAST) + APART < best < np.log(MOST) - APART:
-        return Variance(float(np.exp(best)), None, point, values)
-    low, high = loss(best - APART), loss(best + APART)
-    curved = (low + high - 2 * float(found.fun)) / APART**2
+        return Variance(float(np.exp(best)), None, point)
+    # the second derivative by a value on either side, of those that were tried where there are some
+    left, right = (
+        min((abs(each - best) for each in values if NEAR < way * (each - best) < APART),
+            default=APART)
+        for way in (-1, 1)
+    )  # fmt: skip
+    middle = loss(best)
+    slopes = (loss(best - left) - middle) / left + (loss(best + right) - middle) / right
+    curved = 2 * slopes / (left + right)
     error = float(curved**-0.5) if curved > 0 else None
-    return Variance(float(np.exp(best)), error, point, values)
+    return Variance(float(np.exp(best)), error, point)

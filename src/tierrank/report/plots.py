@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tierrank._types import AnyArray, FloatArray
 from tierrank.ranking.comparison import Standing, best_mean
 from tierrank.report.content import ItemRow, axis_of
 from tierrank.storage import replace_file
@@ -123,6 +126,51 @@ def draw_worths(axes: Axes, table: WorthTable, *, of: int) -> None:
     if table.scale.name != "worth":
         axes.axvline(table.scale.at, color="grey", linestyle=":", zorder=0)
     axes.grid(alpha=0.3, axis="x")
+
+
+def draw_through_time(
+    axes: Axes,
+    moments: AnyArray,
+    names: Sequence[str],
+    estimate: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    *,
+    level: float,
+) -> None:
+    """A line and its band for each item, named at its end.
+
+    Parameters
+    ----------
+    axes
+        where to draw
+    moments
+        [periods] dates or numbers
+    names
+        [items]
+    estimate, low, high
+        [items, periods] log-worths and the ends of their bands; NaN before an item was seen
+    level
+        of the bands
+    """
+    ends = []
+    for number, name in enumerate(names):
+        colour = f"C{number % 10}"
+        axes.fill_between(moments, low[number], high[number], color=colour, alpha=0.12, linewidth=0)
+        axes.plot(moments, estimate[number], color=colour, linewidth=1.6)
+        ends.append((float(estimate[number, -1]), _shortened(name), colour))
+    bottom, top = axes.get_ylim()
+    room, below = 0.045 * (top - bottom), np.inf
+    for height, name, colour in sorted(ends, reverse=True):
+        below = min(height, below - room)  # names that would cover each other go down
+        axes.annotate(
+            name, (1, below), xycoords=("axes fraction", "data"), xytext=(6, 0),
+            textcoords="offset points", color=colour, va="center", parse_math=False,
+        )  # fmt: skip
+    axes.margins(x=0)
+    axes.axhline(0, color="grey", linestyle=":", zorder=0)
+    axes.set_ylabel(f"log-worth (0 is the average item), with {100 * level:g}% band")
+    axes.grid(alpha=0.3)
 
 
 def save(figure: Figure, path: Path) -> None:
