@@ -48,6 +48,9 @@ MAKERS = {
     "aggregator": lambda: tr.RankAggregator(prior="gaussian:1").fit(LISTS),
     "davidson-luce": lambda: tr.DavidsonLuce(prior="pseudo-item").fit(TIED),
     "paired": lambda: tr.PairedTies("davidson", prior="gaussian:1", home=True).fit(GAMES),
+    "through time": lambda: tr.WorthsThroughTime(step="1m", variance=0.1, home=True).fit(
+        GAMES, times=[f"2026-{1 + number:02d}-01" for number in range(len(GAMES))]
+    ),
     "featured": lambda: tr.FeatureAggregator(l2=0.1).fit(LISTS, X[:5], items=range(5)),
     "featured network": lambda: tr.FeatureAggregator("neural", hidden=(3,), max_iter=2).fit(
         LISTS, X[:5], items=range(5)
@@ -59,11 +62,22 @@ def use(model):
     """What people do with a model."""
     if isinstance(model, tr.ExtremeRanker):
         return model.predict(scipy.sparse.csr_matrix(X), k=2)
-    if isinstance(model, (tr.RankAggregator, tr.PairedTies, tr.FeatureAggregator, tr.DavidsonLuce)):
+    if isinstance(
+        model,
+        (
+            tr.RankAggregator,
+            tr.PairedTies,
+            tr.FeatureAggregator,
+            tr.DavidsonLuce,
+            tr.WorthsThroughTime,
+        ),
+    ):
         model.summary()
         str(model)
         if isinstance(model, tr.FeatureAggregator):
             model.predict(X[:5])
+        if isinstance(model, tr.WorthsThroughTime):
+            model.through_time()
         return model.worths_
     return model.predict(X, qid=QID)
 

@@ -12,6 +12,7 @@ Worths of items, from what was observed of them:
     RankAggregator     from rankings with ties
     DavidsonLuce       from rankings in which a tie says that items are close
     PairedTies         from games of two sides that may end in a tie
+    WorthsThroughTime  from games or rankings over time, as worths that change
     FeatureAggregator  from rankings and features of the items
 
 The likelihood itself:

@@ -16,6 +16,7 @@ from tierrank.tiers.arrays import preview
 
 SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
 MONTHS = {"m": 1, "y": 12}
+FAR = 1e11  # seconds: the year 5138
 MOST = 2**31  # periods from the first to the last: what is beyond is a step in a wrong unit
 
 

@@ -21,7 +21,7 @@ from tierrank.aggregation.games import read_fixtures
 from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
 from tierrank.aggregation.paired import TITLES, PairedTies, _check_ties, _share_of_ties
 from tierrank.aggregation.paired_likelihood import derivatives, starting_t
-from tierrank.aggregation.periods import Calendar, Step, step_from
+from tierrank.aggregation.periods import FAR, MOST, Calendar, Step, step_from
 from tierrank.aggregation.random_walk import (
     LEAST,
     SMALL,
@@ -734,10 +734,15 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         state.check_arrays(tensors, shapes)
         arrays = {name: array.copy() for name, array in tensors.items()}
         positions = arrays["positions"]
-        if not periods or (np.diff(positions) < 1).any() or (arrays["variances"] < 0).any():
-            raise ValueError("the periods or the variances do not hold together")
+        numbered = np.concatenate([positions, arrays["first"]])
+        if not periods or (np.diff(positions) < 1).any() or (np.abs(numbered) > MOST).any():
+            raise ValueError("the periods do not hold together")
+        if (arrays["variances"] < 0).any():
+            raise ValueError("there are variances that are negative")
         length, unit, origin = info["calendar"]
         step = Step(float(length), str(unit))
+        if step.of_dates and not abs(float(origin)) < FAR:
+            raise ValueError(f"the periods begin at {origin!r}, which is no date")
         if step != step_from(fitted.step):
             raise ValueError(f"the periods are of another step than {fitted.step!r}")
         variance, error = info["variance"]
