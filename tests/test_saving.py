@@ -47,6 +47,7 @@ MAKERS = {
     ),
     "aggregator": lambda: tr.RankAggregator(prior="gaussian:1").fit(LISTS),
     "davidson-luce": lambda: tr.DavidsonLuce(prior="pseudo-item").fit(TIED),
+    "mixture": lambda: tr.RankMixture(2, starts=1, random_state=0).fit(LISTS),
     "paired": lambda: tr.PairedTies("davidson", prior="gaussian:1", home=True).fit(GAMES),
     "through time": lambda: tr.WorthsThroughTime(step="1m", variance=0.1, home=True).fit(
         GAMES, times=[f"2026-{1 + number:02d}-01" for number in range(len(GAMES))]
@@ -62,6 +63,9 @@ def use(model):
     """What people do with a model."""
     if isinstance(model, tr.ExtremeRanker):
         return model.predict(scipy.sparse.csr_matrix(X), k=2)
+    if isinstance(model, tr.RankMixture):
+        str(model.summary())
+        return model.group_proba(LISTS)
     if isinstance(
         model,
         (

@@ -14,6 +14,7 @@ Worths of items, from what was observed of them:
     PairedTies         from games of two sides that may end in a tie
     WorthsThroughTime  from games or rankings over time, as worths that change
     FeatureAggregator  from rankings and features of the items
+    RankMixture        groups of rankings that agree, with worths for each
 
 The likelihood itself:
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from tierrank.aggregation.aggregator import RankAggregator
     from tierrank.aggregation.covariates import FeatureAggregator
     from tierrank.aggregation.davidson_luce import DavidsonLuce
+    from tierrank.aggregation.mixture import RankMixture
     from tierrank.aggregation.paired import PairedTies
     from tierrank.aggregation.through_time import WorthsThroughTime
     from tierrank.extreme.ranker import ExtremeRanker
@@ -67,6 +69,7 @@ __all__ = [
     "NeuralRanker",
     "PairedTies",
     "RankAggregator",
+    "RankMixture",
     "Tiers",
     "WorthsThroughTime",
     "data",
@@ -93,6 +96,7 @@ _HOMES = {
     "NeuralRanker": "tierrank.ranking.neural",
     "PairedTies": "tierrank.aggregation.paired",
     "RankAggregator": "tierrank.aggregation.aggregator",
+    "RankMixture": "tierrank.aggregation.mixture",
     "Tiers": "tierrank.tiers",
     "WorthsThroughTime": "tierrank.aggregation.through_time",
     "export": "tierrank.ranking.export",

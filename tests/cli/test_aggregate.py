@@ -229,6 +229,29 @@ def test_davidson_luce_gives_what_python_gives(run, votes, games, rankings, tmp_
     assert (ran.code, "say nothing" in ran.err) == (0, False)
 
 
+def test_groups_give_what_python_gives(run, votes, rankings, tmp_path):
+    ran = run("aggregate", votes, "--groups", "2", "--top", "3", "--out", tmp_path / "page.html",
+              "--json", tmp_path / "fit.json", "--csv", tmp_path / "fit.csv",
+              "--save", tmp_path / "model")  # fmt: skip
+    assert ran.code == 0, ran.text
+    mixture = tr.RankMixture(2, random_state=0).fit(rankings)
+    pages = json.loads((tmp_path / "fit.json").read_text())["pages"]
+    assert len(pages) == len(mixture.groups_) == 2
+    for page, group in zip(pages, mixture.groups_, strict=True):
+        name = f"group {group.number} ({group.share_:.0%})"
+        assert page["group"] == name
+        assert name in ran.out
+        by_name = dict(zip(group.items_, group.log_worths_, strict=True))
+        for row in page["results"]:
+            assert row["log_worth"] == pytest.approx(by_name[row["item"]])
+        assert name in (tmp_path / "page.html").read_text()
+    lines = (tmp_path / "fit.csv").read_text().splitlines()
+    assert lines[0].startswith("group,rank,item,log_worth")
+    assert len(lines) == 1 + 2 * len(mixture.items_)
+    assert f"Note: 2 groups: log-likelihood {mixture.log_likelihood_:,.2f}" in ran.err
+    np.testing.assert_allclose(tr.load(tmp_path / "model").shares_, mixture.shares_)
+
+
 def test_any_objective_can_be_the_model(run, votes, rankings):
     for name, params in {"pl-lb": {}, "pl-topk:k=2": {"k": 2}}.items():
         ran = run("aggregate", votes, "--model", name, "--csv", "-", "--no-tiers")

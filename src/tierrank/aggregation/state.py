@@ -105,5 +105,6 @@ def check_arrays(arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:
             raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
         if not np.isfinite(array).all():
             raise ValueError(f"{name} has numbers that are not finite")
-        if array.ndim == 2 and name not in ("features", "curves") and (np.diag(array) < 0).any():
+        square = array.ndim == 2 and name not in ("features", "curves", "log_worths")
+        if square and (np.diag(array) < 0).any():
             raise ValueError(f"{name} has variances that are negative")

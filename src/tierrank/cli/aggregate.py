@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ from tierrank.names import DAVIDSON_LUCE
 from tierrank.names import GAME_MODELS as GAMES
 
 if TYPE_CHECKING:
+    from tierrank.aggregation.mixture import RankMixture
     from tierrank.aggregation.results import FittedWorths
     from tierrank.data import Games, Rankings
     from tierrank.data.rankings.container import PartedRankings
@@ -113,10 +114,15 @@ class Results:
     def show(
         self,
         fitted: Any,
-        page: AggregationPage,
+        page: AggregationPage | Mapping[str, AggregationPage],
         file: Path,
+        *,
+        of: str = "group",
     ) -> None:
-        """Write what was asked for, and print the table unless standard output is taken."""
+        """Write what was asked for, and print the table unless standard output is taken.
+
+        Several pages, each with a name of a kind `of`, are tabs, rows and tables.
+        """
         from tierrank.report import tables
         from tierrank.report.aggregation import page_html
 
@@ -125,20 +131,26 @@ class Results:
 
             said("The model", save(fitted, self.save))
         write(self.out, "The report", lambda: page_html(page))
-        write(self.json, "JSON", lambda: tables.worth_json(page, file=str(file)))
-        write(self.csv, "CSV", lambda: tables.worth_csv(page, raw=self.raw_csv))
+        write(self.json, "JSON", lambda: tables.worth_json(page, of=of, file=str(file)))
+        write(self.csv, "CSV", lambda: tables.worth_csv(page, of=of, raw=self.raw_csv))
+        pages = page if isinstance(page, Mapping) else {"": page}
         if hasattr(fitted, "coef_") and self.csv not in (None, STDOUT):
             beside = self.csv.with_name(f"{self.csv.stem}-coefficients.csv")
-            write(beside, "CSV of coefficients", lambda: tables.parameter_csv(page))
+            write(beside, "CSV of coefficients", lambda: tables.parameter_csv(pages[""]))
         if STDOUT in (self.json, self.csv):
             return
         console = stdout()
         shown = self.top or SHOWN
-        console.print(tables.worth_table(page, shown, console.width))
-        if shown < len(page.rows):
-            console.print(f"and {len(page.rows) - shown:,} more; --top and --csv show them")
-        for line in tables.summary_lines(page):
-            console.print(line, markup=False)
+        for number, (name, each) in enumerate(pages.items()):
+            if number:
+                console.print()
+            if name:
+                console.print(tables.printable(name), markup=False)
+            console.print(tables.worth_table(each, shown, console.width))
+            if shown < len(each.rows):
+                console.print(f"and {len(each.rows) - shown:,} more; --top and --csv show them")
+            for line in tables.summary_lines(each):
+                console.print(line, markup=False)
 
 
 @dataclass(frozen=True)
@@ -175,9 +187,15 @@ class Model:
         "and numbers in all others.", metavar="FILE", panel=MODEL)] = None
     l2: Annotated[float, option(
         "With --features: the penalty on their coefficients.", min=0, panel=MODEL)] = 0.0
+    groups: Annotated[str | None, option(
+        "Take the lists for those of K groups that nobody named, and rank the items in each: a "
+        "number, or auto, the one from 1 to 5 with the least BIC.", metavar="K|auto", panel=MODEL
+    )] = None
     # fmt: on
 
     def __post_init__(self) -> None:
+        if self.groups is not None:
+            self._check_groups()
         names.check_uncertainty(self.uncertainty)
         names.check_solver(self.solver)
         names.check_games_ties(self.ties)
@@ -201,21 +219,40 @@ class Model:
                 more = "; --l2 keeps coefficients small" if name == "--prior" else ""
                 raise ValueError(f"{name} is for worths without --features{more}: leave it out.")
 
+    def _check_groups(self) -> None:
+        """Refuse numbers of groups that are none, and what goes with one ranking only."""
+        if self.groups != "auto" and not (str(self.groups).isdecimal() and int(self.groups or 0)):
+            raise ValueError(f"--groups is a number from 1 on, or auto, not {self.groups}.")
+        for name, given in (
+            ("--features", self.features is not None), ("--solver", self.solver != "auto"),
+            ("--home", self.home), ("--ties", self.ties is not None),
+            (f"--model {self.model}", _plain(self.model or "pl-partition") != "pl-partition"),
+        ):  # fmt: skip
+            if given:
+                raise ValueError(
+                    f"--groups is for pl-partition without features: leave out {name}."
+                )
+
     def name_for(self, data: Rankings | Games | None) -> str:
         """The model's; without data, if nobody asks for one, that of one with the same options."""
         from tierrank.data import Games
 
+        if self.groups is not None:
+            return "pl-partition"
         if self.model is not None:
             return self.model
         if isinstance(data, Games) and _tied_games(data)[0] and self.features is None:
             return "davidson"
         return "bradley-terry" if self.home else "pl-partition"
 
-    def make(self, data: Rankings | Games | None, *, seed: int, top_k: int | None) -> FittedWorths:
+    def make(
+        self, data: Rankings | Games | None, *, seed: int, top_k: int | None
+    ) -> FittedWorths | RankMixture:
         """An unfitted estimator; what is wrong with the options is found before data is read."""
         from tierrank.aggregation.aggregator import RankAggregator
         from tierrank.aggregation.covariates import FeatureAggregator
         from tierrank.aggregation.davidson_luce import DavidsonLuce
+        from tierrank.aggregation.mixture import RankMixture
         from tierrank.aggregation.paired import PairedTies
 
         model = self.name_for(data)
@@ -224,6 +261,10 @@ class Model:
         own: dict[str, Any] = {"uncertainty": self.uncertainty}
         if self.max_iter is not None:
             own["max_iter"] = self.max_iter
+        if self.groups is not None:
+            own |= {} if prior is None else {"prior": prior}
+            groups = None if self.groups == "auto" else int(self.groups)
+            return RankMixture(groups, random_state=seed, **own)
         estimator: type[RankAggregator | PairedTies | FeatureAggregator | DavidsonLuce]
         for name, given in (("--home", self.home), ("--ties", self.ties is not None)):
             if given and kind not in GAMES:
@@ -299,14 +340,27 @@ def aggregate(
         table = model.features
         features = () if table is None else (read_features(table, everybody, data.items),)
         _fit(fitted, data, file, *features)
+        groups = {
+            f"group {group.number} ({group.share_:.0%})": group
+            for group in getattr(fitted, "groups_", ())
+        }
         with waiting("Computing intervals"):
-            page = _page(fitted, data, file, results, anchor, seed)
-    for each in page.notes:
-        note(each)
-    results.show(fitted, page, file)
+            pages = {
+                name: _page(each, data, file, results, anchor, seed)
+                for name, each in (groups or {"": fitted}).items()
+            }
+    for line in dict.fromkeys(line for page in pages.values() for line in page.notes):
+        note(line)
+    for tried in getattr(fitted, "tried_", ()):
+        note(
+            f"{tried.groups} group{'s' * (tried.groups > 1)}: log-likelihood "
+            f"{tried.log_likelihood:,.2f}, {tried.parameters} parameters, "
+            f"AIC {tried.aic:,.1f}, BIC {tried.bic:,.1f}."
+        )
+    results.show(fitted, pages if groups else pages[""], file)
 
 
-def _look_at_games(model: Model, fitted: FittedWorths, data: Rankings | Games, file: Path) -> None:
+def _look_at_games(model: Model, fitted: Any, data: Rankings | Games, file: Path) -> None:
     """Refuse data that are no games to a model of games; say what becomes of ties."""
     from tierrank.data import DataFileError, Games
 

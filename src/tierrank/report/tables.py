@@ -320,20 +320,38 @@ def summary_lines(page: AggregationPage) -> list[str]:
     return lines
 
 
-def worth_csv(page: AggregationPage, *, raw: bool = False) -> str:
+def worth_csv(
+    page: AggregationPage | Mapping[str, AggregationPage], *, raw: bool = False, of: str = "group"
+) -> str:
     """A row an item, best first, under `WORTH_COLUMNS`; what is not there is empty.
 
-    Where another scale than log-worths is asked for, `RATING_COLUMNS` follow.
+    Where another scale than log-worths is asked for, `RATING_COLUMNS` follow. Several pages stand
+    one after the other, with their names in a first column `of`.
     """
-    records = list(_records(page))
+    if isinstance(page, AggregationPage):
+        records = list(_records(page))
+    else:
+        records = [{of: name, **row} for name, own in page.items() for row in _records(own)]
     return csv_text([list(records[0]), *(row.values() for row in records)], raw=raw)
 
 
-def worth_json(page: AggregationPage, **about: Any) -> str:
-    """What it is about, how the fit went, and the items, best first, under `WORTH_COLUMNS`."""
+def worth_json(
+    page: AggregationPage | Mapping[str, AggregationPage], *, of: str = "group", **about: Any
+) -> str:
+    """What it is about, how the fit went, and the items, best first, under `WORTH_COLUMNS`.
+
+    Of several pages, a list of these, each with its name as `of`.
+    """
+    if isinstance(page, AggregationPage):
+        whole = {**about, **_facts(page)}
+    else:
+        whole = {**about, "pages": [{of: name, **_facts(own)} for name, own in page.items()]}
+    return json.dumps(_finite(whole), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _facts(page: AggregationPage) -> dict[str, Any]:
     data, fit = asdict(page.connectivity), asdict(page.convergence)
-    whole = {
-        **about,
+    return {
         "settings": dict(page.settings),
         "level": page.level,
         "top_k": page.top_k,
@@ -345,7 +363,6 @@ def worth_json(page: AggregationPage, **about: Any) -> str:
         "notes": list(page.notes),
         "results": list(_records(page)),
     }
-    return json.dumps(_finite(whole), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def printable(text: str) -> str:

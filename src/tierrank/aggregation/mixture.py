@@ -1,0 +1,623 @@
+"""RankMixture: several groups of lists, each with worths of its own.
+
+A list comes from group k with probability π_k, and has there the exact Plackett-Luce probability
+p_k of its tiers:  log p = log Σ_k π_k p_k. With responsibilities r_k = π_k p_k / p, the gradient
+g_k and second derivatives H_k of log p_k by the log-worths w_k of a group, and π the softmax of
+logits a (a_1 = 0),
+
+    ∂/∂w_k = r_k g_k                 ∂²/∂w_k∂w_j = 1[k=j] r_k (H_k + g_k g_kᵀ) − r_k g_k (r_j g_j)ᵀ
+    ∂/∂a_k = r_k − π_k               ∂²/∂a_k∂w_j = (1[k=j] r_k − r_k r_j) g_j
+                                     ∂²/∂a_k∂a_j = 1[k=j] (r_k − π_k) − r_k r_j + π_k π_j
+
+EM (Dempster, Laird and Rubin, 1977) goes near a maximum: its M step is some steps of the usual fit
+to lists that count r_k times. From there Newton's method goes to the last digit, and the second
+derivatives at the end are the observed information: standard errors know that nobody said which
+list is whose.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+import torch
+from scipy.special import log_softmax, logsumexp, softmax
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tierrank._types import FloatArray, IntArray
+from tierrank.aggregation import solvers, state
+from tierrank.aggregation.aggregator import RankAggregator
+from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
+from tierrank.aggregation.results import NotConverged
+from tierrank.aggregation.summary import WorthTable
+from tierrank.aggregation.terms import (
+    GRADIENT_CHUNK,
+    MatrixHessian,
+    Prior,
+    Sum,
+    prior_from,
+    terms_of,
+)
+from tierrank.data.rankings.reading import of_frame
+from tierrank.errors import Argument, ArgumentError
+from tierrank.names import check_uncertainty
+from tierrank.plackett_luce import log_prob
+from tierrank.storage import Arrays
+from tierrank.training import Progress, Watch
+from tierrank.training.covariance import MOST_DENSE, Kind, NotDefinite, inverse
+from tierrank.training.optim import Hessian, Minimum, by_cholesky, newton
+from tierrank.training.settings import Learned, check_count, seed_from
+
+OBJECTIVE = "pl-partition"
+SHORT = 15  # iterations of EM from every start, after which the best go on
+SAMPLE = 500  # different lists, drawn anew for each start, that these are about
+GOING_ON = 3  # starts that go on, with all lists
+NEAR = 0.02  # nats that an iteration of EM still improves when Newton's method takes over
+SLOW = 1e-6  # the same where parameters are too many for that
+STEPS = 1  # of Newton's method in an M step
+APART = 1.0  # standard deviation of the log-worths of a start about those of all lists
+EXTRA = 1.0  # lists that every group has, beside those seen, that say nothing: no share is 0
+
+
+class Tried(NamedTuple):
+    """A number of groups, and how well they fit: the fewer of a criterion, the better."""
+
+    groups: int
+    log_likelihood: float
+    parameters: int
+    aic: float
+    bic: float
+
+
+class MixtureLoss:
+    """Minus the log-likelihood of lists, and of the priors of worths and shares.
+
+    The point is [log-worths of group 1, …, of group K, logits of the shares of groups 2 to K].
+    """
+
+    def __init__(self, lists: CountedLists, groups: int, prior: Prior) -> None:
+        self.lists, self.groups, self.prior = lists, groups, prior
+        self.size = groups * lists.n_items + groups - 1
+
+    def parts(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """[groups, items] log-worths, and [groups] logs of shares."""
+        worths, logits = np.split(point, [self.groups * self.lists.n_items])
+        return worths.reshape(self.groups, -1), log_softmax(np.concatenate([[0.0], logits]))
+
+    def point(self, worths: FloatArray, log_shares: FloatArray) -> FloatArray:
+        """The same as one vector."""
+        return np.concatenate([worths.reshape(-1), log_shares[1:] - log_shares[0]])
+
+    def value(self, worths: FloatArray, log_shares: FloatArray) -> tuple[float, FloatArray]:
+        """What is minimised, and [lists, groups] responsibilities."""
+        joint = joint_log_prob(self.lists.tiers, worths, log_shares)
+        total = logsumexp(joint, axis=1)
+        priors = sum(self.prior.value_and_gradient(w)[0] for w in worths)
+        value = priors - EXTRA * log_shares.sum() - float(self.lists.counts @ total)
+        return float(value), np.exp(joint - total[:, None])
+
+    def weighted(self, responsibilities: FloatArray) -> list[Sum]:
+        """What each group minimises for itself, given whose the lists are."""
+        counts = self.lists.counts[:, None] * responsibilities
+        return [
+            Sum([*terms_of(replace(self.lists, counts=own), OBJECTIVE), self.prior])
+            for own in np.ascontiguousarray(counts.T)
+        ]
+
+    def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """The value, and its [parameters] gradient."""
+        worths, log_shares = self.parts(point)
+        value, r = self.value(worths, log_shares)
+        slopes = [
+            own.value_and_gradient(w)[1] for own, w in zip(self.weighted(r), worths, strict=True)
+        ]
+        surplus = self.lists.counts @ r + EXTRA
+        by_logit = np.exp(log_shares) * surplus.sum() - surplus
+        return value, np.concatenate([*slopes, by_logit[1:]])
+
+    def hessian(self, point: FloatArray) -> Hessian:
+        """The second derivatives: at a minimum, the observed information."""
+        worths, log_shares = self.parts(point)
+        counts, n, k = self.lists.counts, self.lists.n_items, self.groups
+        _, r = self.value(worths, log_shares)
+        out = np.zeros((self.size, self.size))
+        for group, (own, w) in enumerate(zip(self.weighted(r), worths, strict=True)):
+            block = slice(group * n, (group + 1) * n)
+            out[block, block] = own.hessian(w).matrix()
+        for some, slopes in self._slopes(worths):  # [groups, lists, items]
+            near, count = r[some], counts[some]
+            for group in range(k):
+                block, g = slice(group * n, (group + 1) * n), slopes[group]
+                out[block, block] -= g.T @ (g * (count * near[:, group])[:, None])
+                mixed = -near * near[:, [group]]
+                mixed[:, group] += near[:, group]
+                by_logit = (mixed * count[:, None]).T @ g
+                out[k * n :, block] -= by_logit[1:]
+                out[block, k * n :] -= by_logit[1:].T
+            flat = (slopes * near.T[:, :, None]).transpose(1, 0, 2).reshape(len(near), -1)
+            out[: k * n, : k * n] += flat.T @ (flat * count[:, None])
+        shares, total = np.exp(log_shares), float(counts.sum())
+        surplus = counts @ r
+        by_shares = (
+            (r.T * counts) @ r - total * np.outer(shares, shares)
+            - np.diag(surplus - total * shares)
+            + EXTRA * k * (np.diag(shares) - np.outer(shares, shares))
+        )  # fmt: skip
+        out[k * n :, k * n :] = by_shares[1:, 1:]
+        return MatrixHessian((out + out.T) / 2)
+
+    def outer_products(self, point: FloatArray) -> FloatArray:
+        """[parameters, parameters] Σ count · g gᵀ over lists, g the gradient of one of them."""
+        worths, log_shares = self.parts(point)
+        _, r = self.value(worths, log_shares)
+        out = np.zeros((self.size, self.size))
+        for some, slopes in self._slopes(worths):
+            near = r[some]
+            flat = (slopes * near.T[:, :, None]).transpose(1, 0, 2).reshape(len(near), -1)
+            rows = np.hstack([flat, (near - np.exp(log_shares))[:, 1:]])
+            out += rows.T @ (rows * self.lists.counts[some][:, None])
+        return out
+
+    def _slopes(self, worths: FloatArray) -> Any:
+        """Some lists at a time: which, and [groups, lists, items] gradients of their log p_k."""
+        tiers = self.lists.tiers
+        block = max(1, GRADIENT_CHUNK // worths.size)
+        for start in range(0, len(tiers), block):
+            some = slice(start, min(start + block, len(tiers)))
+            part, found = tiers if block >= len(tiers) else tiers[some], []
+            for w in worths:
+                leaf = torch.from_numpy(np.tile(w, (len(part), 1))).requires_grad_()
+                (slope,) = torch.autograd.grad(log_prob(leaf, part).sum(), leaf)
+                found.append(slope.numpy())
+            yield some, np.array(found)
+
+
+def joint_log_prob(tiers: Any, worths: FloatArray, log_shares: FloatArray) -> FloatArray:
+    """[lists, groups] log-probability to come from a group and to be this list."""
+    return np.stack([log_prob(w, tiers) for w in worths], axis=1) + log_shares
+
+
+@dataclass
+class Estimate:
+    """Where a fit of so many groups stands."""
+
+    worths: FloatArray
+    log_shares: FloatArray
+    value: float = np.inf
+    end: Minimum = field(default_factory=lambda: Minimum(np.zeros(0)))
+
+
+def expectation_maximisation(
+    loss: MixtureLoss, worths: FloatArray, log_shares: FloatArray, max_iter: int, enough: float
+) -> Estimate:
+    """EM, until an iteration improves the value by no more than `enough`."""
+    value, r = loss.value(worths, log_shares)
+    values = [value]
+    weight = max(loss.lists.weight, 1.0)
+    end = Minimum(loss.point(worths, log_shares), values)
+    for _ in range(max_iter):
+        surplus = loss.lists.counts @ r + EXTRA
+        log_shares = np.log(surplus / surplus.sum())
+        worths = np.stack([
+            solvers.minimise_smooth(
+                own, "newton", w, weight=weight, longest=solvers.LONGEST, max_iter=STEPS
+            ).point
+            for own, w in zip(loss.weighted(r), worths, strict=True)
+        ])  # fmt: skip
+        value, r = loss.value(worths, log_shares)
+        values.append(value)
+        if values[-2] - value <= enough:
+            end.stopped_by = "tolerance"
+            break
+    end.point = loss.point(worths, log_shares)
+    return Estimate(worths, log_shares, value, end)
+
+
+class MixtureGroup(RankAggregator):
+    """One group of a `RankMixture`: its leaderboard, with all that a `RankAggregator` answers.
+
+    Its lists are those of the mixture, each with the part of it that is this group's. Covariances
+    are those of the mixture: they know that nobody said which list is whose.
+    """
+
+    number: int
+    share_: float
+
+    def _note(self) -> str:
+        lists = f"about {self.lists_.total:,.0f} lists"
+        return f"group {self.number}, {self.share_:.1%} of all lists: {lists}, {self.uncertainty}"
+
+    def described(self) -> dict[str, str]:
+        """The settings that matter to a reader, in words."""
+        return {**super().described(), "group": f"{self.number}, {self.share_:.1%} of all lists"}
+
+    def _drawn(self, random: np.random.Generator) -> CountedLists:
+        raise ValueError(
+            "a group has no bootstrap of its own: nobody said which list is whose. Its standard "
+            'errors know that; kind="sandwich" has those that hold where the model is wrong'
+        )
+
+    def _compute_covariance(self, kind: Kind) -> FloatArray:
+        raise ValueError(
+            "there are no standard errors of the groups: the estimate is no isolated maximum (two "
+            "groups may be alike, or one empty), or has more than "
+            f"{MOST_DENSE:,} parameters. Fit fewer groups"
+        )
+
+
+@dataclass(frozen=True)
+class MixtureTable:
+    """A table a group, the largest group first; printed, one below the other."""
+
+    note: str
+    groups: tuple[WorthTable, ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.note, *map(str, self.groups)])
+
+    __repr__ = __str__
+
+
+class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
+    """Groups of lists that agree, and a leaderboard for each: a mixture of Plackett-Luce models.
+
+    Every list is taken to come from one of some groups, nobody knows which, and to have there the
+    exact Plackett-Luce probability of its tiers, ties and all. Groups are numbered by their size.
+
+    The likelihood has several maxima: EM begins at `starts` places, and the best that it finds is
+    kept. Two weak priors keep the estimates finite, where a small group never saw somebody lose:
+    log-worths of a group are normal with standard deviation 3 (`prior`), and every group has one
+    more list that says nothing, so that no share is 0.
+
+    Parameters
+    ----------
+    groups
+        how many; None: the number from 1 to `max_groups` with the least BIC
+    max_groups
+        most groups that are tried
+    starts
+        places where EM begins, of which the best after some iterations go on
+    prior
+        of the log-worths of every group, as in `RankAggregator`; it can't be None
+    uncertainty
+        "information", the observed information of the mixture, or "sandwich"
+    max_iter
+        most iterations of EM from one start
+    random_state
+        a seed for the starts
+
+    Attributes
+    ----------
+    groups_
+        a leaderboard a group, the largest first: as a fitted `RankAggregator`, with `share_`
+    shares_
+        [groups] parts of the lists
+    responsibilities_
+        [lists, groups] probabilities that a list is of a group, given all that was fitted
+    items_
+        names of the items
+    log_likelihood_, n_parameters_, aic_, bic_
+        of the lists, without the priors; groups · (items − 1) + groups − 1; the criteria, BIC with
+        the logarithm of the number of lists
+    tried_
+        the same for each number of groups that was tried
+    converged_, n_iter_, objective_values_, seconds_
+        how the best start went: iterations of EM, then of Newton's method
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> votes = [["tea", ("milk", "cocoa")], ["tea", "milk", "cocoa"], ["cocoa", "milk", "tea"]]
+    >>> mixture = tr.RankMixture(2, random_state=0).fit(votes, weights=[30, 20, 40])
+    >>> [group.ranking() for group in mixture.groups_]
+    [['tea', 'milk', 'cocoa'], ['cocoa', 'milk', 'tea']]
+    >>> mixture.shares_.round(2)
+    array([0.55, 0.45])
+    >>> mixture.predict_groups([["tea", "cocoa"], ["cocoa", ("tea", "milk")]])
+    array([1, 2])
+    """
+
+    of_games: ClassVar[bool] = False
+    ties_connect: ClassVar[bool] = False  # a tie is an order that nobody saw
+
+    items_: tuple[Any, ...]
+    groups_: tuple[MixtureGroup, ...]
+    shares_: FloatArray
+    log_likelihood_: float
+
+    def __init__(
+        self,
+        groups: int | None = None,
+        *,
+        max_groups: int = 5,
+        starts: int = 10,
+        prior: str | Prior = "gaussian:3",
+        uncertainty: Kind = "information",
+        max_iter: int = 500,
+        random_state: int | None = None,
+    ) -> None:
+        self.groups = groups
+        self.max_groups = max_groups
+        self.starts = starts
+        self.prior = prior
+        self.uncertainty = uncertainty
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(
+        self,
+        rankings: Any,
+        *,
+        weights: Any = None,
+        items: Any = None,
+        rest: Literal["absent", "last"] = "absent",
+        watch: Watch | None = None,
+        **columns: Any,
+    ) -> Self:
+        """Find the groups.
+
+        Parameters
+        ----------
+        rankings, weights, items, rest, columns
+            as in `RankAggregator.fit`
+        watch
+            called after every start with a `tierrank.training.Progress`
+        """
+        self._check()
+        begun = time.perf_counter()
+        prior = prior_from(self.prior)
+        assert prior is not None
+        random = np.random.default_rng(seed_from(self.random_state))
+        tiers, counts = weighted_lists(of_frame(rankings, columns, weights), weights, items, rest)
+        lists = distinct(tiers, counts)
+        if not lists.there:
+            raise nothing_said()
+        if self.groups is not None and self.groups > lists.different:
+            raise ValueError(
+                f"{self.groups} groups of {lists.different} different lists: there are no more "
+                "groups than different lists"
+            )
+        most = min(self.max_groups, lists.different)
+        numbers = range(1, most + 1) if self.groups is None else [self.groups]
+        alone, nothing = MixtureLoss(lists, 1, prior), np.zeros((1, lists.n_items))
+        all_alike = _go_on(alone, Estimate(nothing, np.zeros(1)), self.max_iter)
+        found: list[tuple[Tried, Estimate]] = []
+        for number in numbers:
+            loss = MixtureLoss(lists, number, prior)
+            estimate = (
+                self._best(loss, all_alike.worths[0], random, watch) if number > 1 else all_alike
+            )
+            found.append((_tried(loss, estimate), estimate))
+        self.tried_ = [tried for tried, _ in found]
+        best, estimate = min(found, key=lambda each: each[0].bic)
+        if not estimate.end.converged:
+            warnings.warn(
+                NotConverged(
+                    f"EM did not come to its end in {self.max_iter} iterations: raise ",
+                    Argument("max_iter"),
+                ), stacklevel=2
+            )  # fmt: skip
+        _, self.log_likelihood_, self.n_parameters_, self.aic_, self.bic_ = best
+        self._set_groups(MixtureLoss(lists, best.groups, prior), estimate)
+        self.responsibilities_ = self.group_proba(tiers)
+        self.converged_, self.n_iter_ = estimate.end.converged, estimate.end.iterations
+        self.objective_values_ = estimate.end.values
+        self.seconds_ = time.perf_counter() - begun
+        for group in self.groups_:
+            group.seconds_ = self.seconds_
+        return self
+
+    def _check(self) -> None:
+        if self.groups is not None:
+            check_count("groups", self.groups)
+        for name in ("max_groups", "starts", "max_iter"):
+            check_count(name, getattr(self, name))
+        check_uncertainty(self.uncertainty)
+        if prior_from(self.prior) is None:
+            raise ArgumentError(
+                Argument("prior"), " of a mixture can't be none: in a small group somebody wins "
+                "always, and would have an infinite worth. A weak one is ",
+                Argument("prior", "gaussian:3"),
+            )  # fmt: skip
+
+    def _best(
+        self,
+        loss: MixtureLoss,
+        centre: FloatArray,
+        random: np.random.Generator,
+        watch: Watch | None,
+    ) -> Estimate:
+        """The best of several starts: worths of groups lie about those of all lists."""
+        lists, begun = loss.lists, []
+        for number in range(1, self.starts + 1):
+            worths = centre + APART * random.normal(size=(loss.groups, len(centre)))
+            alike = np.full(loss.groups, -np.log(loss.groups))
+            some = loss
+            if lists.different > SAMPLE:
+                chances = lists.counts / lists.weight
+                drawn = random.choice(lists.different, SAMPLE, p=chances)
+                counts = np.bincount(drawn, minlength=lists.different).astype(np.float64)
+                some = MixtureLoss(lists.with_counts(counts), loss.groups, loss.prior)
+            start = expectation_maximisation(some, worths, alike, SHORT, NEAR)
+            if some is not loss:
+                start.value = loss.value(start.worths, start.log_shares)[0]
+            begun.append(start)
+            if watch is not None:
+                run, mean = f"{loss.groups} groups", start.value / lists.weight
+                watch(Progress(number, self.starts, "start", mean, run=run))
+        begun.sort(key=lambda each: each.value)
+        near = [
+            expectation_maximisation(loss, each.worths, each.log_shares, self.max_iter, NEAR)
+            for each in begun[:GOING_ON]
+        ]
+        return _go_on(loss, min(near, key=lambda each: each.value), self.max_iter)
+
+    def _set_groups(self, loss: MixtureLoss, estimate: Estimate) -> None:
+        """Leaderboards, the largest group first."""
+        order = np.argsort(-estimate.log_shares, kind="stable")
+        worths, log_shares = estimate.worths[order], estimate.log_shares[order]
+        point, lists = loss.point(worths, log_shares), loss.lists
+        matrices = {}
+        if loss.size <= MOST_DENSE:
+            try:
+                bread = inverse(loss.hessian(point).matrix())
+                matrices["information"] = bread
+                matrices["sandwich"] = bread @ loss.outer_products(point) @ bread
+            except NotDefinite:
+                matrices = {}
+        _, r = loss.value(worths, log_shares)
+        self.shares_ = np.exp(log_shares)
+        logs = joint_log_prob(lists.tiers, worths, np.zeros(len(worths)))
+        self.items_ = lists.items
+        n, groups = lists.n_items, []
+        for number, w in enumerate(worths):
+            block = slice(number * n, (number + 1) * n)
+            own = lists.counts * r[:, number]
+            centred = {kind: _centred(matrix[block, block]) for kind, matrix in matrices.items()}
+            group = self._group(number, w - w.mean(), centred)
+            group.lists_ = replace(lists, counts=own, total=float(own.sum()), silent=0.0)
+            group._scores, group._prior = w, loss.prior
+            group._went(estimate.end, "em")
+            group.log_likelihood_, group.aic_ = float(own @ logs[:, number]), None
+            groups.append(group)
+        self.groups_ = tuple(groups)
+
+    def _group(
+        self, number: int, log_worths: FloatArray, covariances: Mapping[Any, FloatArray]
+    ) -> MixtureGroup:
+        """A leaderboard."""
+        group = MixtureGroup(OBJECTIVE, prior=str(self.prior), uncertainty=self.uncertainty)
+        group.number, group.share_ = number + 1, float(self.shares_[number])
+        group.items_, group.log_worths_ = self.items_, log_worths
+        for matrix in covariances.values():
+            matrix.flags.writeable = False
+        group._covariances = dict(covariances)
+        return group
+
+    # -- whose lists, and how probable --------------------------------------------------------
+
+    def _joint(self, rankings: Any) -> FloatArray:
+        check_is_fitted(self, "groups_")
+        tiers = self.groups_[0]._tiers_of(rankings)
+        worths = np.stack([group.log_worths_ for group in self.groups_])
+        return joint_log_prob(tiers, worths, np.log(self.shares_))
+
+    def group_proba(self, rankings: Any) -> FloatArray:
+        """[lists, groups] probabilities that lists of these items, seen or not, are of a group."""
+        return np.asarray(softmax(self._joint(rankings), axis=1))
+
+    def predict_groups(self, rankings: Any) -> IntArray:
+        """[lists] the most probable group of each, from 1, the largest."""
+        return np.asarray(np.argmax(self._joint(rankings), axis=1) + 1)
+
+    def log_prob(self, rankings: Any) -> FloatArray:
+        """[lists] exact log-probabilities of rankings of these items, seen or not."""
+        return np.asarray(logsumexp(self._joint(rankings), axis=1))
+
+    def summary(self, level: float = 0.95, top: int | None = None) -> MixtureTable:
+        """The leaderboards as tables to print; arguments as in `RankAggregator.summary`."""
+        check_is_fitted(self, "groups_")
+        note = (
+            f"RankMixture: {len(self.groups_)} groups, {len(self.items_):,} items, log-likelihood "
+            f"{self.log_likelihood_:,.2f}, AIC {self.aic_:,.1f}, BIC {self.bic_:,.1f}"
+        )
+        return MixtureTable(note, tuple(each.summary(level, top) for each in self.groups_))
+
+    # -- saved --------------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """What `tierrank.save` writes: estimates and covariances, without the lists."""
+        check_is_fitted(self, "groups_")
+        info = {
+            "parameters": state.plain_setting(self.get_params()),
+            "items": [state.plain_name(name) for name in self.items_],
+            "tried": [list(each) for each in self.tried_],
+            "groups": [
+                {"fit": state.facts_of(group), "lists": state.counts_of(group.lists_)}
+                for group in self.groups_
+            ],
+        }
+        arrays = {
+            "shares": self.shares_,
+            "log_worths": np.stack([group.log_worths_ for group in self.groups_]),
+        }
+        for number, group in enumerate(self.groups_):
+            for kind, matrix in group._covariances.items():
+                arrays[f"{kind}.{number}"] = matrix
+        return info, arrays
+
+    @classmethod
+    def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
+        """From what `to_state` gave; raises a ValueError if it does not hold together."""
+        fitted = cls(**info["parameters"])
+        fitted._check()
+        fitted.items_ = state.names_from(info["items"], "item")
+        n, groups = len(fitted.items_), len(info["groups"])
+        shapes: dict[str, tuple[int, ...]] = {"shares": (groups,), "log_worths": (groups, n)}
+        for number in range(groups):
+            shapes |= {f"{kind}.{number}": (n, n) for kind in state.KINDS}
+        state.check_arrays(tensors, shapes)
+        fitted.shares_ = tensors["shares"].copy()
+        if not groups or (fitted.shares_ <= 0).any() or abs(fitted.shares_.sum() - 1) > 1e-6:
+            raise ValueError("shares are positive and sum to 1")
+        fitted.tried_ = [Tried(int(k), float(v), int(p), float(a), float(b))
+                         for k, v, p, a, b in info["tried"]]  # fmt: skip
+        best = next((each for each in fitted.tried_ if each.groups == groups), None)
+        if best is None:
+            raise ValueError(f"{groups} groups were never tried")
+        _, fitted.log_likelihood_, fitted.n_parameters_, fitted.aic_, fitted.bic_ = best
+        found = []
+        for number, about in enumerate(info["groups"]):
+            own = {kind: tensors[f"{kind}.{number}"].copy() for kind in state.KINDS
+                   if f"{kind}.{number}" in tensors}  # fmt: skip
+            group = fitted._group(number, tensors["log_worths"][number].copy(), own)
+            state.set_facts(group, about["fit"])
+            group.lists_ = state.lists_from(fitted.items_, about["lists"])
+            found.append(group)
+        fitted.groups_ = tuple(found)
+        first = found[0]
+        fitted.converged_, fitted.n_iter_ = first.converged_, first.n_iter_
+        fitted.objective_values_, fitted.seconds_ = first.objective_values_, first.seconds_
+        return fitted
+
+
+def _go_on(loss: MixtureLoss, near: Estimate, max_iter: int) -> Estimate:
+    """From near a maximum to the maximum, by Newton's method; by EM, if parameters are many."""
+    if loss.size > MOST_DENSE:
+        return expectation_maximisation(loss, near.worths, near.log_shares, max_iter, SLOW)
+    damping = np.full(loss.size, loss.lists.weight)
+
+    def solve(point: FloatArray, gradient: FloatArray, _: float) -> FloatArray | None:
+        return by_cholesky(loss.hessian(point).matrix(), gradient, damping=damping)
+
+    end = newton(
+        loss.value_and_gradient,
+        solve,
+        loss.point(near.worths, near.log_shares),
+        weight=loss.lists.weight,
+        max_iter=max_iter,
+    )
+    end.values = [*near.end.values[:-1], *end.values]
+    return Estimate(*loss.parts(end.point), end.value, end)
+
+
+def _centred(matrix: FloatArray) -> FloatArray:
+    """The covariance of log-worths less their mean."""
+    found = matrix - matrix.mean(axis=0)
+    found -= found.mean(axis=1, keepdims=True)
+    return np.asarray((found + found.T) / 2)
+
+
+def _tried(loss: MixtureLoss, estimate: Estimate) -> Tried:
+    """How well so many groups fit, without the priors."""
+    lists = loss.lists
+    joint = joint_log_prob(lists.tiers, estimate.worths, estimate.log_shares)
+    value = float(lists.counts @ logsumexp(joint, axis=1))
+    free = loss.groups * (lists.n_items - 1) + loss.groups - 1
+    bic = float(np.log(lists.weight)) * free - 2 * value
+    return Tried(loss.groups, value, free, 2 * free - 2 * value, bic)
