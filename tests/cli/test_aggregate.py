@@ -168,6 +168,19 @@ def test_games_with_ties_are_davidsons_unless_another_model_is_asked_for(run, ga
     assert f"400 games, 12 different; {tied} are one tie and say nothing" in asked.text
 
 
+def test_pairs_to_ask_next_are_those_that_python_gives(run, games, tmp_path):
+    found = tmp_path / "out.csv"
+    ran = run("aggregate", games, "--next-pairs", 30, "--next-top", 2, "--csv", found)
+    assert ran.code == 0, ran.text
+    pairs = tr.PairedTies().fit(tr.data.read_games(games)).next_pairs(30, top=2)
+    assert str(pairs) in ran.out
+    rows = records((tmp_path / "out-next-pairs.csv").read_text())
+    assert [(row["first"], row["second"], int(row["games"])) for row in rows] == [
+        pair[:3] for pair in pairs
+    ]
+    assert "30 games that tell most" not in run("aggregate", games, "--csv", "-").text
+
+
 def test_ties_of_games_by_the_million_are_not_lost(run, games, monkeypatch):
     tied = games.read_text().count(",tie")
     for name, value in (("LARGE", 0), ("FEW", 0), ("PART", 50)):

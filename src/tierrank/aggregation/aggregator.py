@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -151,12 +151,14 @@ class FittedLists(FittedWorths):
         with suppress(ValueError):  # this objective has none, or items are too many
             information = self.covariance(kind="information")
         free = len(self.coef_) if hasattr(self, "coef_") else len(self.items_) - 1
+        prior = prior_from(getattr(self, "prior", None))
+        resists = None if prior is None else prior.hessian(self.log_worths_)
         if not lists.tiers.rest and bool((lists.tiers.lengths == 2).all()):
             games = GamesTerm(_as_fixtures(lists).counted(), "bradley-terry")
-            exact = getattr(self, "prior", None) is None and not getattr(self, "l2", 0.0)
+            exact = prior is None and not getattr(self, "l2", 0.0)
             return GamesExpectation(
                 games, self.log_worths_, information,
-                parameters=free, exact=exact, drawing=drawing,
+                parameters=free, prior=resists, exact=exact, drawing=drawing,
             )  # fmt: skip
         if lists.tiers.rest:
             if len(lists.tiers) * lists.n_items > MOST_WRITTEN:
@@ -167,12 +169,13 @@ class FittedLists(FittedWorths):
             lists = replace(lists, tiers=with_rest_written(lists.tiers))
         return ListsExpectation(
             lists, self.log_worths_, information, self._gradient_of,
-            parameters=free, drawing=drawing,
+            parameters=free, prior=resists, drawing=drawing,
         )  # fmt: skip
 
-    def _gradient_of(self, lists: CountedLists) -> FloatArray:
-        """[items] of the log-likelihood of lists."""
-        return -Sum(self._terms(lists)).value_and_gradient(self.log_worths_)[1]
+    def _gradient_of(self, lists: CountedLists) -> Callable[[FloatArray], FloatArray]:
+        """[items] of the log-likelihood of lists, at any log-worths."""
+        terms = Sum(self._terms(lists))
+        return lambda log_worths: -terms.value_and_gradient(log_worths)[1]
 
     def _objective_in_words(self) -> str:
         options = ", ".join(f"{k}={v}" for k, v in (self.objective_params or {}).items())

@@ -5,27 +5,31 @@ model expects of as many games. What is asked of them:
 
 - *Pearson's statistic* X² = Σ (observed − expected)² / expected over all cells. Its reference is χ²
   only where every pair met often; else data are drawn from the fitted model, worths are estimated
-  from these anew, and X² is computed again (a parametric bootstrap). With U the gradient of the
-  log-likelihood at the fitted θ and C the inverse information, the estimate from drawn data is
+  from these anew, and X² is computed again (a parametric bootstrap). With U(θ) the gradient of the
+  log-likelihood, C the inverse information at the estimate θ and P the prior's part of that
+  information (0 without one), the estimate θ* from drawn data is where
 
-      θ* = θ + C (U* − U),
+      U*(θ*) − P (θ* − θ) = U(θ),     by some steps  θ* ← θ* + C (U*(θ*) − P (θ* − θ) − U(θ)).
 
-  one step of Newton's method, as good as the maximum to first order. (U, that of the data, is 0
-  without a prior, and the prior's pull with one.)
+  (One step is not enough: of 6,000 pairs that met once or twice, X² was too small by half its
+  standard deviation.)
 - *Pairs*. s = wins − losses has the residual r = s − E s, and, as θ was fitted to s among others,
   var r = V − J C Jᵀ, with V = var s and J = ∂E s/∂θ = cov(s, U). So r/√var r is standardised. The
   p-value of a pair is the exact binomial one of its decided games, at the fitted probability; it is
   adjusted for the number of pairs by Holm's method.
-- *Triples*: how often a beats b more often than not, b c, and c a, against how often that happens
-  in data drawn from the model, where it is chance. A cycle is no chance only if all its three
-  majorities are none: its p-value is the largest of the three (an intersection-union test), times
-  the number of cycles that could have been.
+- *Triples*: how often a beats b more often than not, b c, and c a. With q_ij the probability that i
+  has the majority of the decided games of i and j, E = tr(q³)/3 are expected if pairs are
+  independent. As fitted worths are spread wider than true ones, that is too few by a little: so
+  the number less E is compared with the same of drawn data, E there being by θ*. A cycle is no
+  chance only if all its three majorities are none: its p-value is the largest of the three (an
+  intersection-union test), times the number of cycles that could have been.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -39,13 +43,15 @@ from tierrank.aggregation.games import Fixtures
 from tierrank.aggregation.lists import CountedLists, largest_ties
 from tierrank.aggregation.paired_likelihood import GamesTerm, probabilities, side_log_worths
 from tierrank.aggregation.summary import text_table
+from tierrank.training.optim import Hessian
 
-MOST_DRAWS, FEWEST_DRAWS = 199, 39
-GAMES_DRAWN = 10_000_000  # kinds of games, of all draws together: some seconds
+MOST_DRAWS, FEWEST_DRAWS = 199, 19
+GAMES_DRAWN = 5_000_000  # kinds of games, of all draws together: some seconds
 PAIRS_DRAWN = 200_000_000  # the same of lists' pairs
 MOST_PAIRS = 20_000_000  # pairs of all lists: 500 MB, and seconds a draw
 MOST_COPIES = 2.0**53
 CROWDED, FEW = 5.0, 1.0  # expected counts of cells, for χ²: in four cells of five, and in all
+STEPS = 4  # towards an estimate from drawn data
 LEFT = 1e-9  # part of a variance that is a rounding error: the pair was fitted exactly
 SIGNIFICANT = 0.05
 
@@ -92,9 +98,9 @@ class CyclicTriples:
     cyclic
         how many of them are circles
     expected, low, high
-        mean, and 2.5 and 97.5 percentiles, of that number in data drawn from the model
+        mean, and 2.5 and 97.5 percentiles, of what is expected of that number by the model
     p_value
-        how often it is as large in drawn data
+        how often it exceeds what is expected as much in data drawn from the model
     worst
         the circles that are the least chance, first; only those whose p-value, before it is
         adjusted, is at most 0.05
@@ -299,15 +305,35 @@ class Expectation:
     untestable: str
     draws: int
 
-    def drawn(self, *, refitted: bool) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """[pairs, 3] counts of data from the model; and what the model refitted to them expects."""
+    def drawn(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """[pairs, 3] counts of data from the model; and what the model refitted to them expects.
+
+        Where there is no covariance, it is not refitted.
+        """
         raise NotImplementedError
+
+
+def refitted(
+    gradient: Callable[[FloatArray], FloatArray],
+    point: FloatArray,
+    covariance: FloatArray,
+    pull: FloatArray,
+    prior: Hessian | None,
+) -> FloatArray:
+    """[parameters] θ*, from U*, θ, C, U(θ) and P."""
+    change = np.zeros_like(point)
+    for _ in range(STEPS):
+        left = gradient(point + change) - pull
+        if prior is not None:
+            left -= prior.product(change)
+        change = change + covariance @ left
+    return point + change
 
 
 class Drawing(NamedTuple):
     """How many data sets are drawn from the model, and by which numbers.
 
-    `draws` is None for as many as are done in some seconds, 39 to 199.
+    `draws` is None for as many as are done in some seconds, 19 to 199.
     """
 
     draws: int | None
@@ -335,12 +361,11 @@ def goodness_of(model: Expectation, worst: int) -> GoodnessOfFit:
     untestable, crowded = model.untestable, model.crowded and _filled(expected)
     if not untestable and model.degrees <= 0:
         untestable = "there are as many parameters as pairs, and any data would fit"
-    bootstrapped = not untestable and not crowded
-    as_large, cycles = 0, []
-    size = len(model.names)
-    for counts, refitted in model.drawn(refitted=bootstrapped):
-        as_large += bootstrapped and pearson(counts, refitted) >= statistic
-        cycles.append(Majorities.of(counts, model.first, model.second, size).cyclic())
+    size, as_large, excess = len(model.names), 0, []
+    for counts, refitted in model.drawn():
+        as_large += pearson(counts, refitted) >= statistic
+        drawn = Majorities.of(counts, model.first, model.second, size)
+        excess.append(drawn.cyclic() - expected_cycles(counts, refitted, model))
     p_value: float | None = None
     if untestable:
         reference = untestable
@@ -362,7 +387,10 @@ def goodness_of(model: Expectation, worst: int) -> GoodnessOfFit:
         expected[:, WIN], expected[:, TIE], expected[:, LOSS],
         residuals, p_values, holm(p_values, wins + losses > 0),
         statistic, model.degrees, p_value, reference, model.draws,
-        majorities.triples(np.array(cycles), model.names, worst), worst,
+        majorities.triples(
+            expected_cycles(observed, expected, model), np.array(excess), model.names, worst
+        ),
+        worst,
     )  # fmt: skip
 
 
@@ -457,14 +485,26 @@ class Majorities:
         matrix = csr_array((ones, (self.above, self.below)), shape=(self.size, self.size))
         return matrix.toarray() if 20 * len(ones) > self.size**2 else matrix
 
-    def triples(self, drawn: IntArray, names: tuple[Any, ...], most: int) -> CyclicTriples:
-        """How many are circles, against those of drawn data; and which are no chance."""
+    def triples(
+        self, expected: float, excess: FloatArray, names: tuple[Any, ...], most: int
+    ) -> CyclicTriples:
+        """How many are circles, against those of drawn data; and which are no chance.
+
+        Parameters
+        ----------
+        expected
+            of independent pairs
+        excess
+            [draws] by how much drawn data have more than is expected of theirs
+        names, most
+            of items; how many circles are listed
+        """
         cyclic, complete = self.cyclic(), self.complete()
-        p_value = (1 + int((drawn >= cyclic).sum())) / (1 + len(drawn))
-        low, high = np.quantile(drawn, (0.025, 0.975)) if len(drawn) else (np.nan, np.nan)
-        mean = float(drawn.mean()) if len(drawn) else np.nan
+        low, high = np.quantile(excess, (0.025, 0.975))
         return CyclicTriples(
-            complete, cyclic, mean, float(low), float(high), p_value,
+            complete, cyclic, max(0.0, expected + float(excess.mean())),
+            max(0.0, expected + float(low)), max(0.0, expected + float(high)),
+            (1 + int((excess >= cyclic - expected).sum())) / (1 + len(excess)),
             tuple(self._circles(names, 2 * complete, most)),
         )  # fmt: skip
 
@@ -494,6 +534,27 @@ class Majorities:
             beating.setdefault(b, set()).add(a)
 
 
+def expected_cycles(counts: FloatArray, expected: FloatArray, model: Expectation) -> float:
+    """tr(q³)/3, q of as many decided games as there are, with the chances that are expected."""
+    decided = counts[:, WIN] + counts[:, LOSS]
+    p = _share(expected[:, WIN], expected[:, LOSS])
+    most, none = np.floor(decided / 2) + 1, decided == 0  # a majority, at least
+    up, down = (
+        np.where(none, 0.0, at_least(most, np.maximum(decided - most, 0.0), chance))
+        for chance in (p, 1 - p)
+    )
+    both = [model.first, model.second]
+    size = len(model.names)
+    q = csr_array(
+        (np.concatenate([up, down]), (np.concatenate(both), np.concatenate(both[::-1]))),
+        shape=(size, size),
+    )
+    if 20 * len(p) > size**2:
+        dense = q.toarray()
+        return float(np.sum((dense @ dense) * dense.T)) / 3
+    return float((q @ q).multiply(q.T).sum()) / 3
+
+
 # -- games ----------------------------------------------------------------------------------------
 
 
@@ -514,8 +575,10 @@ class GamesExpectation(Expectation):
         [parameters, parameters] C, the inverse information; None: there is none
     parameters
         how many were free
+    prior
+        second derivatives of a prior; None: there is none
     exact
-        whether the estimate is the maximum of the likelihood alone, without a prior
+        whether the estimate is the maximum of the likelihood alone
     drawing
         of data sets
     """
@@ -527,6 +590,7 @@ class GamesExpectation(Expectation):
         covariance: FloatArray | None,
         *,
         parameters: float,
+        prior: Hessian | None,
         exact: bool,
         drawing: Drawing,
     ) -> None:
@@ -537,7 +601,7 @@ class GamesExpectation(Expectation):
         np.add.at(self._counts, (kind, 1 - fixtures.outcome), fixtures.weights)
         self._n = self._counts.sum(axis=1)
         self._term = GamesTerm(fixtures._select(rows), term.model, home=term.home_at is not None)
-        self._point, self._covariance = point, covariance
+        self._point, self._covariance, self._prior = point, covariance, prior
         self._half = term.model == "bradley-terry" and bool(self._counts[:, TIE].any())
         # the first of a pair is the better side
         worth = side_log_worths(point[: term.players], fixtures.members, fixtures.borders)
@@ -566,7 +630,7 @@ class GamesExpectation(Expectation):
         mean = self._chances @ SIGN
         spread = self._n * (self._chances[:, WIN] + self._chances[:, LOSS] - mean**2)
         self.variance = np.bincount(self._pair, spread, len(pairs)).astype(np.float64)
-        self.left, self._slopes = self.variance, []
+        self.left = self.variance
         self.untestable = HALF if self._half else "" if covariance is not None else NO_COVARIANCE
         cells = 2 if term.model == "bradley-terry" else 3
         self.degrees = round(len(pairs) * (cells - 1) - parameters)
@@ -575,20 +639,29 @@ class GamesExpectation(Expectation):
         self.draws = drawing.number(len(rows), GAMES_DRAWN)
         self._random = drawing.random
         if covariance is not None:
-            # slopes of every outcome's log-probability, whose sums are U
-            self._slopes = [self._term.log_probabilities(point, sign)[1] for sign in (1, 0, -1)]
             self.left = self.variance - self._explained(covariance)
 
-    def drawn(self, *, refitted: bool) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def drawn(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         copies = np.minimum(np.ceil(self._n), MOST_COPIES)
         each = (self._n / copies)[:, None]
-        pull = self._gradient(self._counts) if refitted else None
+        point, covariance = self._point, self._covariance
+        # every kind with every outcome
+        kinds = self._term.fixtures
+        three = kinds._select(np.repeat(np.arange(len(self._n)), 3))
+        three = replace(three, outcome=np.tile([1, 0, -1], len(self._n)))
+        term = GamesTerm(three, self._term.model, home=self._term.home_at is not None)
+
+        def gradient(counts: FloatArray, at: FloatArray) -> FloatArray:
+            term.fixtures = replace(three, weights=counts.ravel())
+            return -term.value_and_gradient(at)[1]
+
+        pull = np.zeros_like(point) if covariance is None else gradient(self._counts, point)
         for _ in range(self.draws):
             counts = each * self._random.multinomial(copies.astype(np.int64), self._chances)
             expected = self.expected
-            if pull is not None and self._covariance is not None:
-                point = self._point + self._covariance @ (self._gradient(counts) - pull)
-                expected = self._by_pair(self._n[:, None] * self._outcomes(point))
+            if covariance is not None:
+                found = refitted(partial(gradient, counts), point, covariance, pull, self._prior)
+                expected = self._by_pair(self._n[:, None] * self._outcomes(found))
             yield self._by_pair(counts), expected
 
     def _outcomes(self, point: FloatArray) -> FloatArray:
@@ -598,21 +671,16 @@ class GamesExpectation(Expectation):
         chances = np.stack(probabilities(term.model, term.lead(point), t), axis=1)
         return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
-    def _gradient(self, counts: FloatArray) -> FloatArray:
-        """[parameters] U of such counts."""
-        both = zip(self._slopes, counts.T, strict=True)
-        return np.asarray(sum(slopes.T @ column for slopes, column in both))
-
     def _explained(self, covariance: FloatArray) -> FloatArray:
         """[pairs] J C Jᵀ, J = cov(s, U) = Σ n p_o s_o ∂log p_o over outcomes o."""
         turn = np.where(self._turned, -1.0, 1.0)
         kinds = np.arange(len(self._pair))
         total = csr_array((turn, (self._pair, kinds)), shape=(len(self.first), len(kinds)))
         slopes: Any = 0
-        for slope, chance, sign in zip(self._slopes, self._chances.T, SIGN, strict=True):
-            scaled = slope.tocsr(copy=True)
-            scaled.data *= np.repeat(self._n * chance * sign, np.diff(scaled.indptr))
-            slopes = scaled + slopes if sign else slopes
+        for outcome, chance in ((1, self._chances[:, WIN]), (-1, self._chances[:, LOSS])):
+            scaled = self._term.log_probabilities(self._point, outcome)[1].tocsr()
+            scaled.data *= np.repeat(outcome * self._n * chance, np.diff(scaled.indptr))
+            slopes = scaled + slopes
         return quadratic(total @ slopes, covariance)
 
     def _by_pair(self, kinds: FloatArray) -> FloatArray:
@@ -691,9 +759,11 @@ class ListsExpectation(Expectation):
     log_worths, covariance
         [items] and [items, items]: the estimate, and C; None: there is none
     gradient
-        gives U of lists such as these
+        gives U of lists such as these, as a function of log-worths
     parameters
         how many were free
+    prior
+        second derivatives of a prior; None: there is none
     drawing
         of data sets
     """
@@ -705,9 +775,10 @@ class ListsExpectation(Expectation):
         lists: CountedLists,
         log_worths: FloatArray,
         covariance: FloatArray | None,
-        gradient: Callable[[CountedLists], FloatArray],
+        gradient: Callable[[CountedLists], Callable[[FloatArray], FloatArray]],
         *,
         parameters: float,
+        prior: Hessian | None,
         drawing: Drawing,
     ) -> None:
         copies, lengths = np.ceil(lists.counts), lists.tiers.lengths.numpy()
@@ -722,6 +793,7 @@ class ListsExpectation(Expectation):
         weights = (lists.counts / copies)[which]
         self._lists = replace(lists, tiers=lists.tiers[which], counts=weights)
         self._w, self._covariance, self._gradient = log_worths, covariance, gradient
+        self._prior = prior
         tiers = self._lists.tiers
         lengths, items = tiers.lengths.numpy(), tiers.items.numpy()
         self._list_of = np.repeat(np.arange(len(lengths)), lengths)
@@ -741,7 +813,8 @@ class ListsExpectation(Expectation):
         decided = self.observed[:, WIN] + self.observed[:, LOSS]
         self.degrees = round(np.count_nonzero(decided) - parameters)
         self.draws = drawing.number(max(len(self._pair), 10 * len(pairs)), PAIRS_DRAWN)
-        self._pull = np.zeros(0) if covariance is None else gradient(self._lists)
+        if covariance is not None:
+            self._pull = gradient(self._lists)(log_worths)
         self._results = [self._draw(drawing.random) for _ in range(self.draws)]
         self._simple = bool((largest_ties(tiers)[0] <= 1).all())
         self._sums = np.sum([counts for counts, _ in self._results], axis=0)
@@ -757,9 +830,9 @@ class ListsExpectation(Expectation):
             of_lead = of_lead - 2 * covariance[self.first, self.second]
             self.left = self.variance * (1 - self.variance / 4 * of_lead)
 
-    def drawn(self, *, refitted: bool) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def drawn(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         for counts, change in self._results:
-            yield counts, _given(counts, self._chance(counts, change)) if refitted else counts
+            yield counts, _given(counts, self._chance(counts, change))
 
     def _chance(self, without: FloatArray | None = None, change: Any = 0.0) -> FloatArray:
         """[pairs] p, by the drawn data, but for some; the log-odds changed."""
@@ -781,8 +854,8 @@ class ListsExpectation(Expectation):
         if self._covariance is None:
             return counts, np.zeros(len(counts))
         drawn = replace(tiers, items=torch.from_numpy(items[order]))
-        pull = self._gradient(replace(self._lists, tiers=drawn))
-        moved = self._covariance @ (pull - self._pull)
+        found = self._gradient(replace(self._lists, tiers=drawn))
+        moved = refitted(found, self._w, self._covariance, self._pull, self._prior) - self._w
         return counts, moved[self.first] - moved[self.second]
 
     def _counted(self, tier_of: IntArray) -> FloatArray:

@@ -17,11 +17,14 @@ from tierrank.aggregation.connectivity import Connectivity, Disconnected, connec
 from tierrank.aggregation.games import Fixtures, fixtures_of_table, read_fixtures, side_of
 from tierrank.aggregation.goodness import Drawing, GamesExpectation
 from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
+from tierrank.aggregation.next_pairs import GameInformation
 from tierrank.aggregation.paired_likelihood import (
     MODELS,
     GamesTerm,
     Model,
     PairedLoss,
+    PriorTerm,
+    derivatives,
     probabilities,
     starting_t,
     tie_parameter,
@@ -515,14 +518,38 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             information = loss.covariance(
                 Minimum(self._point), sandwich=False, names=self._titles(fixtures)
             )
+        prior = None if loss.prior is None else PriorTerm(loss.prior, loss.games)
         return GamesExpectation(
             loss.games,
             self._point,
             information,
             parameters=self.n_parameters_,
+            prior=None if prior is None else prior.hessian(self._point),
             exact=self.prior is None,
             drawing=drawing,
         )
+
+    def _game_covariance(self, items: Sequence[Any] | None = None) -> tuple[FloatArray, int | None]:
+        matrix, size = self.covariance_, len(self.items_)
+        codes = np.arange(size) if items is None else self._codes(items)
+        kept = np.concatenate([codes, np.arange(size, len(matrix))])
+        return matrix[np.ix_(kept, kept)], len(codes) if "tie" in self._extras else None
+
+    def _game_information(self, d: FloatArray) -> GameInformation:
+        if "tie" not in self._extras:
+            return super()._game_information(d)
+        t = self._extras["tie"]
+        found = [np.zeros_like(d) for _ in GameInformation._fields]
+        for outcome, chance in zip((1, 0, -1), probabilities(self.model, d, t), strict=True):
+            slopes = derivatives(self.model, np.full(d.shape, outcome), d, t)
+            for part, square in zip(
+                found, (slopes.d**2, slopes.d * slopes.t, slopes.t**2), strict=True
+            ):
+                part += chance * square
+        return GameInformation(*found)
+
+    def _win_chance(self, d: float) -> float:
+        return float(probabilities(self.model, np.array([d]), self._extras.get("tie", 0.0))[0][0])
 
     @property
     def ties_connect(self) -> bool:

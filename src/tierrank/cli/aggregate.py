@@ -81,6 +81,11 @@ class Results:
     csv: Annotated[Path | None, option(
         "Write a row an item as CSV; - for standard output.", metavar="FILE", panel=_OUT)] = None
     raw_csv: options.RawCsv = False
+    next_pairs: Annotated[int | None, option(
+        "Also say which pairs to ask next, in N games, to be surest of the first places; with "
+        "--csv FILE.csv they are in FILE-next-pairs.csv.", min=1, metavar="N", panel=_OUT)] = None
+    next_top: Annotated[int, option(
+        "With --next-pairs: how many first places.", min=1, metavar="K", panel=_OUT)] = 10
     save: Annotated[Path | None, option(
         "Save the fitted model, for tierrank.load.", metavar="FOLDER", panel=_OUT)] = None
     # fmt: on
@@ -151,6 +156,23 @@ class Results:
                 console.print(f"and {len(each.rows) - shown:,} more; --top and --csv show them")
             for line in tables.summary_lines(each):
                 console.print(line, markup=False)
+
+    def show_next(self, fitted: FittedWorths) -> None:
+        """The pairs to ask next, if anybody wants to know."""
+        if self.next_pairs is None:
+            return
+        from tierrank.aggregation.next_pairs import NextPair
+        from tierrank.report.tables import csv_text, printable
+
+        with waiting("Choosing pairs"):
+            found = fitted.next_pairs(self.next_pairs, top=self.next_top)
+        if self.csv not in (None, STDOUT):
+            beside = self.csv.with_name(f"{self.csv.stem}-next-pairs.csv")
+            rows = [NextPair._fields, *found]
+            write(beside, "CSV of pairs", lambda: csv_text(rows, raw=self.raw_csv))
+        if STDOUT not in (self.json, self.csv):
+            for line in found.lines(self.top or SHOWN):
+                stdout().print(printable(line), markup=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -321,6 +343,8 @@ def aggregate(
     """
     if source.neutral is not None and not model.home:
         raise ValueError("--neutral says where there is no home advantage: it goes with --home.")
+    if results.next_pairs is not None and model.groups is not None:
+        raise ValueError("--next-pairs is for one ranking of all: leave out --groups.")
     options.use_threads(threads)
     fitted = model.make(None, seed=seed, top_k=results.top_k)
     with cluster.client() if cluster else nullcontext() as client:
@@ -358,6 +382,7 @@ def aggregate(
             f"AIC {tried.aic:,.1f}, BIC {tried.bic:,.1f}."
         )
     results.show(fitted, pages if groups else pages[""], file)
+    results.show_next(fitted)
 
 
 def _look_at_games(model: Model, fitted: Any, data: Rankings | Games, file: Path) -> None:
