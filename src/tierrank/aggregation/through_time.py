@@ -478,7 +478,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
             found.append(
                 Parameter(f"σ a step ({self.step})", *map(float, (sigma, sigma * error, *ends)))
             )
-        matrix = self._covariances["information"]
+        matrix = self.covariance_
         for number, (name, value) in enumerate(self._extras.items(), len(self.items_)):
             error = float(np.sqrt(matrix[number, number]))
             margin = reached * error
@@ -626,6 +626,12 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return found
 
     # -- what the other aggregators tell ------------------------------------------------------
+
+    @property
+    def covariance_(self) -> FloatArray:
+        """[items + extras, items + extras] of centred log-worths, tie parameter and home, now."""
+        check_is_fitted(self)
+        return self._covariances["information"]
 
     def _compute_covariance(self, kind: Kind) -> FloatArray:
         raise ValueError(

@@ -142,6 +142,13 @@ class Results:
         if hasattr(fitted, "coef_") and self.csv not in (None, STDOUT):
             beside = self.csv.with_name(f"{self.csv.stem}-coefficients.csv")
             write(beside, "CSV of coefficients", lambda: tables.parameter_csv(pages[""]))
+        if any(each.curves is not None for each in pages.values()) and self.csv not in (
+            None,
+            STDOUT,
+        ):
+            beside = self.csv.with_name(f"{self.csv.stem}-through-time.csv")
+            write(beside, "CSV of curves",
+                  lambda: tables.curves_csv(page, of=of, raw=self.raw_csv))  # fmt: skip
         if STDOUT in (self.json, self.csv):
             return
         console = stdout()
@@ -199,6 +206,15 @@ class Model:
     ties: Annotated[str | None, option(
         "What bradley-terry does with ties: refuse, half (a win and a loss by half), or drop.",
         metavar="HOW", panel=MODEL, default="refuse")] = None
+    time: Annotated[str | None, option(
+        "Worths that change: the column of dates (or numbers) over which log-worths walk at "
+        "random. Results are those of the last period.", metavar="COLUMN", panel=MODEL)] = None
+    step: Annotated[str, option(
+        "With --time: how long a period is, as in 12h, 30d, 2w, 1m, 1y; of numbers, a number.",
+        metavar="LENGTH", panel=MODEL)] = "30d"
+    innovation: Annotated[str, option(
+        "With --time: the variance of a log-worth's change in a step, or auto: estimated.",
+        metavar="VARIANCE", panel=MODEL)] = "auto"
     solver: Annotated[str, option(
         "newton, lbfgs, adagrad, or auto: what suits the data.", metavar="NAME", panel=MODEL
     )] = "auto"
@@ -225,6 +241,8 @@ class Model:
             _parse_objective(self.model)
         if self.prior != "none":
             names.prior_name(self.prior)
+        if self.time is None and (self.step, self.innovation) != ("30d", "auto"):
+            raise ValueError("--step and --innovation are of periods: they go with --time.")
         if self.features is None:
             if self.l2:
                 raise ValueError("--l2 is a penalty on coefficients: it goes with --features.")
@@ -236,6 +254,7 @@ class Model:
         for name, given in (
             ("--prior", self.prior != "none"), ("--solver", self.solver != "auto"),
             ("--home", self.home), ("--ties", self.ties is not None),
+            ("--time", self.time is not None),
         ):  # fmt: skip
             if given:
                 more = "; --l2 keeps coefficients small" if name == "--prior" else ""
@@ -248,6 +267,7 @@ class Model:
         for name, given in (
             ("--features", self.features is not None), ("--solver", self.solver != "auto"),
             ("--home", self.home), ("--ties", self.ties is not None),
+            ("--time", self.time is not None),
             (f"--model {self.model}", _plain(self.model or "pl-partition") != "pl-partition"),
         ):  # fmt: skip
             if given:
@@ -293,12 +313,14 @@ class Model:
                 raise ValueError(f"{name} is for {', '.join(GAMES)}, not for {model}.")
         if kind in WITH_TIES and self.solver != "auto":
             raise ValueError(f"--solver: {kind} has one, Newton's method: leave it out.")
+        if kind in GAMES and top_k is not None:
+            raise ValueError(
+                f"--top-k: {kind} is a model of games, and says nothing of longer lists; "
+                "--model pl-partition does."
+            )
+        if self.time is not None:
+            return self._through_time(kind)
         if kind in GAMES:
-            if top_k is not None:
-                raise ValueError(
-                    f"--top-k: {kind} is a model of games, and says nothing of longer lists; "
-                    "--model pl-partition does."
-                )
             estimator = PairedTies
             own |= {"model": kind, "home": self.home, "ties": self.ties, "prior": prior}
         elif kind == DAVIDSON_LUCE:
@@ -317,6 +339,30 @@ class Model:
             found._check()
         except TypeError as error:  # of a parameter that the objective does not have
             raise ValueError(f"--model {model}: {error}.") from None
+        return found
+
+    def _through_time(self, kind: str) -> FittedWorths:
+        from tierrank.aggregation.through_time import WorthsThroughTime
+
+        if kind not in (*GAMES, "pl-partition"):
+            raise ValueError(f"--time goes with pl-partition, {', '.join(GAMES)}, not with {kind}.")
+        for only, given in (
+            ("--solver", self.solver != "auto"), ("--uncertainty", self.uncertainty == "sandwich"),
+        ):  # fmt: skip
+            if given:
+                raise ValueError(f"{only} is for worths that do not change: leave it out.")
+        own: dict[str, Any] = {} if self.max_iter is None else {"max_iter": self.max_iter}
+        if self.prior != "none":
+            own["prior"] = self.prior
+        if self.innovation != "auto":
+            own["variance"] = _number(self.innovation, "--innovation is auto or a variance above 0")
+        step = self.step if not self.step.replace(".", "", 1).isdigit() else float(self.step)
+        name: Any = kind if kind in GAMES else "plackett-luce"
+        ties: Any = self.ties
+        found = WorthsThroughTime(
+            name, time=self.time or "", step=step, home=self.home, ties=ties, **own
+        )
+        found._check()
         return found
 
 
@@ -349,7 +395,7 @@ def aggregate(
     fitted = model.make(None, seed=seed, top_k=results.top_k)
     with cluster.client() if cluster else nullcontext() as client:
         with waiting(f"Reading {file}"):
-            data = source.read(file, client)
+            data = source.read(file, client, keep=() if model.time is None else (model.time,))
         file = Path(named(file))
         if data.read_as:
             note(f"{file.name}: {data.read_as}.")
@@ -493,6 +539,13 @@ def _anchor(spelled: str | None, items: Sequence[Any]) -> Any:
         return {by_word[name]: float(at)}
     except ValueError:
         raise ValueError(f"--anchor {spelled}: {at!r} is no rating; write ITEM=1200.") from None
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{what}, not {text!r}.") from None
 
 
 def _plain(model: str) -> str:

@@ -38,7 +38,10 @@ _MEMORY = Path("/proc/meminfo")
 _PYTHON_WORDS = {"None": None, "True": True, "False": False}
 
 # Arguments of the library that have an option of another name, and those that name columns.
-_OPTIONS = {"objective": "--model", "tie_words": "--tie-word", "cache": "--cache-folder"}
+_OPTIONS = {
+    "objective": "--model", "tie_words": "--tie-word", "cache": "--cache-folder",
+    "variance": "--innovation", "keep": "--time or --clusters",
+}  # fmt: skip
 COLUMNS = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
 # What a terminal would obey, but for the line break.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -138,11 +138,14 @@ class Source:
         check_table_kind(self.kind)
         check_ranking_format(self.format)
 
-    def read(self, file: Path, client: Any = None) -> Rankings | Games | PartedRankings:
+    def read(
+        self, file: Path, client: Any = None, **keep: Sequence[str]
+    ) -> Rankings | Games | PartedRankings:
         """Read a file (- is standard input); games stay games: who is named first may matter.
 
         With a client of Dask, its workers read Parquet and count equal lists together. Lists that
-        are too many for this process stay in parts, if all of them are to be fitted.
+        are too many for this process stay in parts, if all of them are to be fitted. `keep` and
+        `keep_items` are columns that go along, as for `read_rankings`.
         """
         from tierrank.data.files import without_compression
         from tierrank.data.rankings.container import FEW, MOST_GAMES, PartedRankings
@@ -150,7 +153,7 @@ class Source:
 
         format: Any = self.format
         kind: Any = self.kind
-        columns = self._columns()
+        columns = self._columns() | {name: kept for name, kept in keep.items() if kept}
         if client is not None:
             from tierrank.data.rankings.dask import read_parted
 

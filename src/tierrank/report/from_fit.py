@@ -17,6 +17,7 @@ from tierrank.aggregation.rank_intervals import rank_intervals
 from tierrank.aggregation.rank_probabilities import expected_ranks, top_k_probabilities
 from tierrank.aggregation.results import FittedWorths
 from tierrank.aggregation.scale import LOG_WORTHS, Scale, scale_from
+from tierrank.aggregation.through_time import WorthsThroughTime
 from tierrank.aggregation.tier_cuts import TierCut, cut_into_tiers
 from tierrank.data.rankings.games import Games
 from tierrank.errors import Argument, ArgumentError
@@ -27,6 +28,7 @@ from tierrank.report.content import (
     ConvergenceFacts,
     ItemRow,
     PairModel,
+    TimeCurves,
     percent,
 )
 from tierrank.report.counts import item_records, pair_counts
@@ -160,6 +162,20 @@ def page_of(
         pair_model=_pair_model(fitted, sure, tie_says),
         pair_counts=pair_counts(lists, sure.order),
         command=command,
+        curves=_curves(fitted, sure.order, level, chosen),
+    )
+
+
+def _curves(fitted: FittedWorths, order: IntArray, level: float, scale: Scale) -> TimeCurves | None:
+    """Of worths that change, best first; counted from the average item, whatever the anchor."""
+    if not isinstance(fitted, WorthsThroughTime):
+        return None
+    found = fitted.through_time(level)
+    middle = 1000.0 if scale.name == "elo" else 0.0
+    return TimeCurves(
+        tuple(str(period) for period in fitted.periods_),
+        tuple(str(fitted.items_[code]) for code in order),
+        *(middle + scale.factor * each[order] for each in found),
     )
 
 
@@ -176,7 +192,7 @@ def _tied(lists: CountedLists, records: FloatArray, games: bool) -> float:
 
 def _in_words(fitted: FittedWorths) -> tuple[str, str]:
     """The model, and what a tie says to it, in a sentence each."""
-    kind = fitted.model if isinstance(fitted, PairedTies) else "plackett-luce"
+    kind = fitted.model if isinstance(fitted, PairedTies | WorthsThroughTime) else "plackett-luce"
     told = fitted.described()
     if kind == "davidson":
         text = "Davidson's model: the better of two wins more often, and equals tie most often."
@@ -190,7 +206,7 @@ def _in_words(fitted: FittedWorths) -> tuple[str, str]:
             "half": "A tie counts as half a win and half a loss.",
             "drop": "Ties were left out.",
         }.get(told.get("ties", ""), "There are no ties in these games.")
-    elif told.get("model", "").startswith("pl-partition"):
+    elif told.get("model", "").startswith(("pl-partition", "plackett-luce")):
         text = (
             "The Plackett-Luce model, exact with ties: each next place of a list goes to one of "
             "the items that are left, in proportion to their worths."
@@ -204,6 +220,8 @@ def _in_words(fitted: FittedWorths) -> tuple[str, str]:
         tie = "What a tie says is for the objective to decide."
     if told.get("home"):
         text += " The first side has an advantage, which is estimated and taken out."
+    if isinstance(fitted, WorthsThroughTime):
+        text += " Worths change from period to period by random steps; these are the last ones."
     if (prior := told.get("prior", "none")) != "none":
         text += f" The prior {prior} keeps worths of rarely seen items near the average."
     return text, tie
@@ -212,7 +230,7 @@ def _in_words(fitted: FittedWorths) -> tuple[str, str]:
 def _pair_model(fitted: FittedWorths, sure: _Uncertainty, tie_says: str) -> PairModel:
     """What the page needs for the probability that one of two beats the other."""
     own: dict[str, Any] = {}
-    if isinstance(fitted, PairedTies) and "tie" in fitted._extras:
+    if isinstance(fitted, PairedTies | WorthsThroughTime) and "tie" in fitted._extras:
         own = {"kind": fitted.model, "tie": fitted._extras["tie"]}
         if sure.covariance is not None:
             whole, size = fitted.covariance_, len(fitted.items_)

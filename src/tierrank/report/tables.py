@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tierrank.ranking.comparison import Standing, best_mean
 from tierrank.report.content import AggregationPage, ItemRow, decimals_of, percent
 from tierrank.training import History
@@ -335,6 +337,32 @@ def worth_csv(
     return csv_text([list(records[0]), *(row.values() for row in records)], raw=raw)
 
 
+def curves_csv(
+    page: AggregationPage | Mapping[str, AggregationPage], *, of: str = "group", raw: bool = False
+) -> str:
+    """A row an item and period: log-worth or rating, and the ends of its band.
+
+    Those of an item begin with the period in which it was first seen. Of several pages, the name of
+    each comes first, as `of`.
+    """
+    several = isinstance(page, Mapping)
+    pages = page if isinstance(page, Mapping) else {"": page}
+    rows: list[list[Any]] = []
+    for name, own in pages.items():
+        if own.curves is None:
+            continue
+        bands = np.stack([own.curves.estimate, own.curves.low, own.curves.high], axis=-1)
+        for item, of_item in zip(own.curves.items, bands.tolist(), strict=True):
+            rows += [
+                [name] * several + [item, period, *row]
+                for period, row in zip(own.curves.periods, of_item, strict=True)
+                if row[0] == row[0]
+            ]
+    rated = any(own.rating_name == "rating" for own in pages.values())
+    head = ["item", "period", "rating" if rated else "log_worth", "low", "high"]
+    return csv_text([[of] * several + head, *rows], raw=raw)
+
+
 def worth_json(
     page: AggregationPage | Mapping[str, AggregationPage], *, of: str = "group", **about: Any
 ) -> str:
@@ -351,7 +379,7 @@ def worth_json(
 
 def _facts(page: AggregationPage) -> dict[str, Any]:
     data, fit = asdict(page.connectivity), asdict(page.convergence)
-    return {
+    facts = {
         "settings": dict(page.settings),
         "level": page.level,
         "top_k": page.top_k,
@@ -363,6 +391,16 @@ def _facts(page: AggregationPage) -> dict[str, Any]:
         "notes": list(page.notes),
         "results": list(_records(page)),
     }
+    if page.curves is not None:
+        numbers = zip(page.curves.estimate, page.curves.low, page.curves.high, strict=True)
+        facts["through_time"] = {
+            "periods": list(page.curves.periods),
+            "curves": [
+                {"item": name, "estimate": e.tolist(), "low": low.tolist(), "high": high.tolist()}
+                for name, (e, low, high) in zip(page.curves.items, numbers, strict=True)
+            ],
+        }
+    return facts
 
 
 def printable(text: str) -> str:
