@@ -140,3 +140,40 @@ def test_games_come_together_however_many_sides_there_are(sides):
             found.first, found.second, found.outcome, found.neutral, found.weights, strict=True
         )
     }
+
+
+def test_parts_by_a_column():
+    games = read_games(pl.DataFrame(VOTES), keep=["voter", "length"])
+    with pytest.raises(ValueError, match=r"list 2 has no 'voter'"):
+        games.by("voter")
+    with pytest.raises(ValueError, match=r"only 'voter', 'length' beside .* Did you mean 'voter'"):
+        games.by("voters")
+    with pytest.raises(ValueError, match=r"no column beside the lists, .* keep=\['voter'\]"):
+        read_games(pl.DataFrame(VOTES)).by("voter")
+    races = read_rankings(RACES, keep=["day", "race"], list="race", item="driver", rank="position")
+    parts = races.by("day")
+    assert {day: len(part) for day, part in parts.items()} == {"x": 1, "y": 1}
+    assert parts["x"].items == ("a", "b")  # no list of that day names c
+    assert parts["y"].items == ("a", "b", "c")
+    assert list(races.by("race")) == [1, 2]  # whole numbers, not 1.0
+
+
+def test_parts_come_by_their_weight_and_hold_every_game():
+    random = np.random.default_rng(0)
+    first, kind = (
+        random.integers(0, 20, 300),
+        random.choice(["p", "q", "r"], 300, p=[0.2, 0.5, 0.3]),
+    )
+    games = tr.data.Games(
+        tuple("abcdefghijklmnopqrst"), first, (first + random.integers(1, 20, 300)) % 20,
+        random.integers(-1, 2, 300), np.ones(300), beside={"kind": kind.astype(object)},
+    )  # fmt: skip
+    parts = games.by("kind")
+    assert list(parts) == ["q", "r", "p"]
+    for name, part in parts.items():
+        rows = np.flatnonzero(kind == name)
+        assert [part.names[i] for i in part.first] == [games.names[i] for i in games.first[rows]]
+        assert part.outcome.tolist() == games.outcome[rows].tolist()
+        assert set(part.names) == {part.names[i] for i in [*part.first, *part.second]}
+    fits = {name: tr.PairedTies(prior="gaussian").fit(part) for name, part in parts.items()}
+    assert fits["q"].n_games_ == (kind == "q").sum()

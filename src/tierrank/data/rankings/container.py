@@ -16,7 +16,7 @@ from tierrank.errors import Argument
 from tierrank.names import did_you_mean
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
-from tierrank.tiers.catalogue import Catalogue, are_numbers
+from tierrank.tiers.catalogue import Catalogue, are_numbers, is_missing
 from tierrank.tiers.selection import concatenate, equal_lists, list_hashes
 
 
@@ -172,6 +172,30 @@ class Rankings:
             beside=taken(self.beside, lists),
             beside_items=taken(self.beside_items, entries),
         )
+
+    def by(self, column: str) -> dict[Any, Rankings]:
+        """The lists of each value of a column beside them, most lists first, as rankings.
+
+        Items that no list of a part names are left out of it, unless a rest stands last.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from tierrank.data import read_rankings
+        >>> rows = pl.DataFrame(
+        ...     {"oil": [1, 2], "herbs": [2, 1], "salt": [3, 0], "in": ["de", "it"]}
+        ... )
+        >>> read_rankings(rows, kind="wide", keep=["in"]).by("in")["it"].tiers.to_rankings()
+        [['herbs', 'oil']]
+        """
+        parts = {}
+        for value, rows in rows_by(self.beside, column, self.weights).items():
+            part = self.of(rows)
+            named = np.zeros(len(self.items), dtype=bool)
+            named[part.tiers.items.numpy()] = True
+            absent = [] if part.tiers.rest else list(itertools.compress(self.items, ~named))
+            parts[value] = part.without(absent) if absent else part
+        return parts
 
     def hashes(self) -> AnyArray:
         """[lists] uint64, of equal lists equal ones."""
@@ -419,6 +443,32 @@ def check_beside(beside: Mapping[str, AnyArray], number: int, one: str) -> None:
                 f"the column {name!r} beside is of shape {np.shape(values)}: give an array of "
                 f"{number}, one value a {one}."
             )
+
+
+def rows_by(
+    beside: Mapping[str, AnyArray], column: str, weights: FloatArray
+) -> dict[Any, IntArray]:
+    """Rows of each value of a column beside, those of the most weight first."""
+    if column not in beside:
+        known = f"only {', '.join(map(repr, beside))}" if beside else "no column"
+        guess = did_you_mean(column, list(beside))
+        raise ValueError(
+            f"there is {known} beside the lists, not {column!r}.{guess} Read them with "
+            f"keep=[{column!r}]."
+        )
+    values = beside[column].tolist()
+    missing = next((row for row, value in enumerate(values) if is_missing(value)), None)
+    if missing is not None:
+        raise ValueError(
+            f"list {missing} has no {column!r}: say which it belongs to, or leave it out."
+        )
+    whole = all(isinstance(value, float) and value.is_integer() for value in values)
+    number: dict[Any, int] = {}
+    codes = np.array([number.setdefault(int(v) if whole else v, len(number)) for v in values])
+    weight = np.bincount(codes, weights, len(number))
+    rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    names = list(number)
+    return {names[code]: rows[code] for code in np.argsort(-weight, kind="stable").tolist()}
 
 
 def taken(beside: Mapping[str, AnyArray], rows: AnyArray) -> dict[str, AnyArray]:

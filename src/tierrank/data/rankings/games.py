@@ -23,6 +23,7 @@ from tierrank.data.rankings.container import (
     check_beside,
     checked_weights,
     left_over,
+    rows_by,
     short,
     small,
     taken,
@@ -243,6 +244,29 @@ class Games:
             neutral=None if self.neutral is None else self.neutral[rows],
             beside=taken(self.beside, rows),
         )
+
+    def by(self, column: str) -> dict[Any, Games]:
+        """The games of each value of a column beside them, most games first.
+
+        Sides that have no game in a part are left out of it.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> rows = pl.DataFrame(
+        ...     {"a": ["x", "y"], "b": ["y", "z"], "winner": ["x", "z"], "in": [1, 2]}
+        ... )
+        >>> [(kind, part.names) for kind, part in read_games(rows, keep=["in"]).by("in").items()]
+        [(1, ('x', 'y')), (2, ('y', 'z'))]
+        """
+        parts = {}
+        for value, rows in rows_by(self.beside, column, self.weights).items():
+            part = self.of(rows)
+            played = np.zeros(len(self.names), dtype=bool)
+            played[part.first] = played[part.second] = True
+            absent = list(itertools.compress(self.names, ~played))
+            parts[value] = part.without(absent) if absent else part
+        return parts
 
     def hashes(self) -> AnyArray:
         """[games] uint64, of the same sides in either order the same."""
