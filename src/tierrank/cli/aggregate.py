@@ -30,6 +30,7 @@ from tierrank.cli.options import (
     waiting,
     write,
 )
+from tierrank.cli.page import Published, command_line, own_title
 from tierrank.cli.rankings import Source, read_features
 from tierrank.errors import ArgumentError
 from tierrank.names import DAVIDSON_LUCE
@@ -74,7 +75,7 @@ class Results:
         "Write a report: one HTML file that needs no network.", metavar="REPORT.html", panel=_OUT
     )] = None
     title: Annotated[str | None, option(
-        "Title of the report.", panel=_OUT, default="the name of the file")] = None
+        "Title of the report.", panel=_OUT, default="the file's own, or its name")] = None
     json: Annotated[Path | None, option(
         "Write all results as JSON; - for standard output, in place of the table.", metavar="FILE",
         panel=_OUT)] = None
@@ -121,6 +122,7 @@ class Results:
         fitted: Any,
         page: AggregationPage | Mapping[str, AggregationPage],
         file: Path,
+        published: Published,
         *,
         of: str = "group",
     ) -> None:
@@ -135,10 +137,11 @@ class Results:
             from tierrank.storage import save
 
             said("The model", save(fitted, self.save))
-        write(self.out, "The report", lambda: page_html(page))
+        pages = page if isinstance(page, Mapping) else {"": page}
+        write(self.out, "The report", lambda: page_html(page, look=published.look()))
+        published.draw_card(next(iter(pages.values())))
         write(self.json, "JSON", lambda: tables.worth_json(page, of=of, file=str(file)))
         write(self.csv, "CSV", lambda: tables.worth_csv(page, of=of, raw=self.raw_csv))
-        pages = page if isinstance(page, Mapping) else {"": page}
         if hasattr(fitted, "coef_") and self.csv not in (None, STDOUT):
             beside = self.csv.with_name(f"{self.csv.stem}-coefficients.csv")
             write(beside, "CSV of coefficients", lambda: tables.parameter_csv(pages[""]))
@@ -376,6 +379,7 @@ def aggregate(
         "Parquet.", metavar="FILE")],
     *,
     results: Results,
+    published: Published,
     model: Model,
     cluster: Cluster,
     seed: options.Seed = 0,
@@ -416,7 +420,7 @@ def aggregate(
         }
         with waiting("Computing intervals"):
             pages = {
-                name: _page(each, data, file, results, anchor, seed)
+                name: _page(each, data, file, results, published, anchor, seed)
                 for name, each in (groups or {"": fitted}).items()
             }
     for line in dict.fromkeys(line for page in pages.values() for line in page.notes):
@@ -427,7 +431,7 @@ def aggregate(
             f"{tried.log_likelihood:,.2f}, {tried.parameters} parameters, "
             f"AIC {tried.aic:,.1f}, BIC {tried.bic:,.1f}."
         )
-    results.show(fitted, pages if groups else pages[""], file)
+    results.show(fitted, pages if groups else pages[""], file, published)
     results.show_next(fitted)
 
 
@@ -497,17 +501,18 @@ def _page(
     data: Rankings | Games,
     file: Path,
     results: Results,
+    published: Published,
     anchor: Any,
     seed: int,
 ) -> AggregationPage:
     from tierrank.data import Games
     from tierrank.data.files import without_compression
-    from tierrank.report.from_fit import page_of
+    from tierrank.report.from_fit import facts_of, page_of
 
     read_as = {"read as": data.read_as} if data.read_as else {}
     return page_of(
         fitted,
-        title=results.title or without_compression(file).stem,
+        title=results.title or own_title(file) or without_compression(file).stem,
         subtitle=file.name,
         seen="games" if isinstance(data, Games) or getattr(data, "of_games", False) else "lists",
         level=results.level,
@@ -519,6 +524,10 @@ def _page(
         settings={"file": file.name, **read_as, "seed": f"{seed}"},
         seed=seed,
         spell=spell,
+        facts=facts_of(data),
+        command=command_line(),
+        check=results.out is not None,
+        **published.about(data.items),
     )
 
 

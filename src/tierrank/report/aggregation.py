@@ -428,7 +428,7 @@ class _View:
         """Of a dot whose area is its share of the games."""
         check = self.page.fit_check
         most = max((each[2] for each in check.points), default=1.0) if check else 1.0
-        return f"{max(2.0, 9 * math.sqrt(games / most)):.1f}"
+        return f"{max(1.5, 6 * math.sqrt(games / most)):.1f}"
 
     def data(self) -> dict[str, Any]:
         """What the script shows: the rows by column, and what it needs of pairs."""

@@ -167,7 +167,8 @@ class Deviation(NamedTuple):
     games: float
     observed: float  # share of the first: wins, and half of the ties
     expected: float
-    z: float  # the difference in standard errors
+    residual: float  # the difference in standard errors
+    adjusted_p: float  # for the number of pairs
 
 
 @dataclass(frozen=True)

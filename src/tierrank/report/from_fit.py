@@ -26,6 +26,8 @@ from tierrank.report.content import (
     AggregationPage,
     ConnectivityFacts,
     ConvergenceFacts,
+    Deviation,
+    FitCheck,
     ItemRow,
     PairModel,
     TimeCurves,
@@ -35,6 +37,7 @@ from tierrank.report.counts import item_records, pair_counts
 from tierrank.training.covariance import MOST_DENSE
 
 MOST_SOLVED = 20_000_000  # entries of lists, where there are many items and each takes some passes
+POINTS = 40  # of the picture of fit: groups of pairs
 MOST_EXACT = 500  # rows of which the page knows the standard error of every difference
 MOST_RANKED = 500  # items whose intervals of ranks are computed: each is compared with all others
 
@@ -59,6 +62,7 @@ def page_of(
     links: Mapping[str, str] | None = None,
     groups: Mapping[str, str] | None = None,
     command: str = "",
+    check: bool = False,
     scale: str | Scale = "log-worth",
     anchor: Any = None,
 ) -> AggregationPage:
@@ -99,6 +103,8 @@ def page_of(
         by name, where an item's name leads to, and which group it belongs to
     command
         the command line that makes the page again
+    check
+        whether to look if the data contradict the model, which takes up to some seconds
     scale, anchor
         what ratings are, as in `intervals` of a fit
 
@@ -129,6 +135,7 @@ def page_of(
     records = item_records(lists)
     chosen = scale_from(scale, anchor)
     model_text, tie_says = _in_words(fitted)
+    fit_check = _checked(fitted, data, seed, sure.notes) if check else None
     first = [fitted.items_[code] for code in sure.order[:MOST_PAIRED]]
     return AggregationPage(
         title=title,
@@ -162,6 +169,7 @@ def page_of(
         pair_model=_pair_model(fitted, sure, tie_says),
         pair_counts=pair_counts(lists, sure.order),
         command=command,
+        fit_check=fit_check,
         curves=_curves(fitted, sure.order, level, chosen),
     )
 
@@ -177,6 +185,65 @@ def _curves(fitted: FittedWorths, order: IntArray, level: float, scale: Scale) -
         tuple(str(fitted.items_[code]) for code in order),
         *(middle + scale.factor * each[order] for each in found),
     )
+
+
+def facts_of(data: Any) -> dict[str, str]:
+    """What columns beside lists or games say to the head of a page: who voted, and when."""
+    found = {}
+    for name, values in getattr(data, "beside", {}).items():
+        if values.dtype.kind == "M":
+            there = values[~np.isnat(values)]
+            if len(there):
+                days = [str(each.astype("datetime64[D]")) for each in (there.min(), there.max())]
+                found[name] = " to ".join(dict.fromkeys(days))
+        elif values.dtype.kind in "OUSTi":
+            many = len({each for each in values.tolist() if each is not None})
+            found[name if name.endswith("s") else f"{name}s"] = f"{many:,}"
+    return found
+
+
+def _checked(
+    fitted: FittedWorths, data: Any, seed: int, notes: list[str]
+) -> FitCheck | None:  # fmt: skip
+    """Whether the data contradict the fit; why not, where that cannot be said."""
+    try:
+        found = fitted.goodness(data, random_state=seed)
+    except (ValueError, NotImplementedError) as error:
+        notes.append(f"Whether the model fits was not looked at: {error}")
+        return None
+    games = found.wins + found.ties + found.losses
+    seen = (found.wins + found.ties / 2) / games
+    expected = (found.expected_wins + found.expected_ties / 2) / games
+    points = []  # pairs of about the same expectation, as many games in each
+    order = np.argsort(expected)
+    ends = np.searchsorted(np.cumsum(games[order]), np.linspace(0, games.sum(), POINTS + 1)[1:-1])
+    for part in np.split(order, np.unique(ends)):
+        if len(part):
+            weights = games[part]
+            meant, was = (float(np.average(x[part], weights=weights)) for x in (expected, seen))
+            points.append((meant, was, float(weights.sum())))
+    worst = []
+    for pair in found.worst():
+        met = pair.wins + pair.ties + pair.losses
+        if abs(pair.residual) < 2:
+            continue
+        worst.append(Deviation(
+            str(pair.first), str(pair.second), met, (pair.wins + pair.ties / 2) / met,
+            (pair.expected_wins + pair.expected_ties / 2) / met, pair.residual, pair.adjusted_p,
+        ))  # fmt: skip
+    triples = found.triples
+    said = ""
+    if triples.triples:
+        said = (
+            f"{triples.cyclic:,} of {triples.triples:,} triples go round in a circle (a mostly "
+            f"beat b, b beat c, and c beat a); by chance, the model expects "
+            f"{triples.expected:,.0f} ({triples.low:,.0f} to {triples.high:,.0f})."
+        )
+    circles: list[tuple[str, str, str]] = []
+    for cycle in triples.worst:
+        a, b, c = (str(item) for item in cycle.items)
+        circles.append((a, b, c))
+    return FitCheck(found.verdict(), tuple(points), tuple(worst), tuple(circles), said)
 
 
 def _tied(lists: CountedLists, records: FloatArray, games: bool) -> float:

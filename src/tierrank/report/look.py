@@ -37,13 +37,17 @@ class Look:
         """
         return cls("" if logo is None else _embedded(Path(logo)), _colour(accent or ""))
 
+    def on_paper(self) -> str:
+        """The colour as it can be read on white; "" for none."""
+        return _readable(self.accent, _BEHIND["light"]) if self.accent else ""
+
     def style(self) -> str:
         """The colour for day and night, as near to it as can be read there."""
         if not self.accent:
             return ""
-        day, night = (_readable(self.accent, _BEHIND[each]) for each in ("light", "dark"))
+        night = _readable(self.accent, _BEHIND["dark"])
         return (
-            f":root{{--best:{day}}}\n"
+            f":root{{--best:{self.on_paper()}}}\n"
             f"@media screen and (prefers-color-scheme:dark){{:root{{--best:{night}}}}}\n"
         )
 

@@ -72,7 +72,10 @@ const fields = ["view", "find", "group", "least", "sort", "order", "more", "one"
 function stateOfAddress() {
   const text = location.hash.slice(1);
   const given = new URLSearchParams(text.includes("=") ? text : "");
-  return Object.fromEntries(fields.map((field) => [field, given.get(field) ?? ""]));
+  const found = Object.fromEntries(fields.map((field) => [field, given.get(field) ?? ""]));
+  if (!/^\d+$/.test(found.least)) found.least = ""; // anybody can write an address
+  if (!/^(a|de)scending$/.test(found.order)) found.order = "";
+  return found;
 }
 
 function intoAddress(state) {
