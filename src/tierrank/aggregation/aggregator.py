@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -18,12 +18,27 @@ from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import solvers, state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.dask import PartedLists, PartedTerm, parted_lists
+from tierrank.aggregation.entries import (
+    EntryTerm,
+    OnWorths,
+    Votes,
+    check_votes,
+    minimise_votes,
+    of_entries,
+)
 from tierrank.aggregation.games import Fixtures
 from tierrank.aggregation.goodness import Drawing, GamesExpectation, ListsExpectation
-from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
+from tierrank.aggregation.lists import (
+    CountedLists,
+    distinct,
+    drawn_counts,
+    nothing_said,
+    weighted_lists,
+)
 from tierrank.aggregation.paired_likelihood import GamesTerm
 from tierrank.aggregation.results import FittedWorths, NotConverged, worths_before
 from tierrank.aggregation.solvers import Steps, watched
+from tierrank.aggregation.summary import Parameter
 from tierrank.aggregation.terms import (
     MOST_WRITTEN,
     GaussianPrior,
@@ -35,20 +50,41 @@ from tierrank.aggregation.terms import (
     prior_from,
     terms_of,
 )
-from tierrank.data.rankings.container import PartedRankings
+from tierrank.aggregation.votes import (
+    FittedVotes,
+    check_clusters,
+    cluster_names,
+    clustered_squares,
+    columns_of_covariates,
+    covariates_at,
+    drawn_clusters,
+    read_clusters,
+    read_covariates,
+)
+from tierrank.data.rankings.container import PartedRankings, Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses import find
 from tierrank.names import check_solver, check_uncertainty
+from tierrank.plackett_luce import log_prob
 from tierrank.storage import Arrays
+from tierrank.tiers import Tiers
 from tierrank.tiers.selection import with_rest_written
 from tierrank.training import Watch
-from tierrank.training.covariance import Kind, columns, covariance
-from tierrank.training.optim import Minimum, TwiceDifferentiable
+from tierrank.training.covariance import (
+    MOST_DENSE,
+    CoefficientTable,
+    Kind,
+    coefficient_table,
+    columns,
+    covariance,
+)
+from tierrank.training.optim import Minimum
 from tierrank.training.settings import check_count, seed_from
 
 FAINT = 3.0  # standard deviation of log-worths, by which a sample has an estimate
+OF_GAMES = Argument("covariates"), " of games add to the lead of the first side: fit PairedTies"
 GUESSED = 6  # iterations that it is worth
 
 
@@ -196,7 +232,7 @@ def _as_fixtures(lists: CountedLists) -> Fixtures:
     return Fixtures(lists.items, every[:-1], every, winner, loser, won, nowhere, lists.counts)
 
 
-class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
+class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[misc]
     """Worths of items, by maximum likelihood of lists with ties under the Plackett-Luce model.
 
     Parameters
@@ -224,6 +260,14 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         of a pass that counts as one
     random_state
         a seed for "adagrad", and for ties that "listmle" breaks at random
+    covariates
+        columns that vary within a list (`Rankings.beside_items`), such as the place at which an
+        item was shown: each adds β · x to the log-worth that the item has in this list. Worths are
+        those of items that are alike in all of them. Nothing keeps β small. Of games,
+        `PairedTies` has covariates.
+    clusters
+        a column beside the lists (`Rankings.beside`), or several, of votes that belong together,
+        as in `PairedTies`
 
     Attributes
     ----------
@@ -231,6 +275,8 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         names of the items
     log_worths_
         [items] log-worths with mean 0: how far an item is from the average one
+    coef_, coef_standard_errors_, covariate_names_
+        [covariates] β, what a unit of each adds to the log-worth
     worths_, standard_errors_
         [items] worths, which sum to 1; standard errors of `log_worths_`
     log_likelihood_, aic_
@@ -276,6 +322,8 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         batch_lists: int = 20,
         tol: float = 1e-4,
         random_state: int | None = None,
+        covariates: Sequence[str | tuple[str, str]] | None = None,
+        clusters: str | Sequence[str] | None = None,
     ) -> None:
         self.objective = objective
         self.objective_params = objective_params
@@ -287,6 +335,8 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         self.batch_lists = batch_lists
         self.tol = tol
         self.random_state = random_state
+        self.covariates = covariates
+        self.clusters = clusters
 
     def fit(
         self,
@@ -335,26 +385,37 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         begun = time.perf_counter()
         seed = seed_from(self.random_state)
         prior = prior_from(self.prior)
-        rankings = of_frame(rankings, columns, weights, parted=True)
+        if self.covariates and isinstance(rankings, Games):
+            raise ArgumentError(*OF_GAMES)
+        rankings = of_frame(
+            rankings, columns, weights, parted=True, keep=cluster_names(self.clusters),
+            keep_items=columns_of_covariates(self.covariates),
+        )  # fmt: skip
         lists = self._read_lists(rankings, weights, items, rest, seed)
+        votes = self._read_votes(rankings, weights, items, rest, seed)
         connected: Connectivity | None = None
         if prior is None:
             connected = lists.connectivity()
             if not self._determined(connected):
                 games = isinstance(rankings, Games) or getattr(rankings, "of_games", False)
                 raise Disconnected(connected, "games" if games else "lists")
-        parts = self._terms(lists)
+        parts = self._terms(lists if votes is None or not self.covariates else votes)
         self.solver_ = solvers.choose(self.solver, lists, parts)
         before = init_model is not None
         start = worths_before(init_model, lists.items) if before else self._start(lists)
+        start = np.append(start, np.zeros(len(self.covariate_names_)))
         end = self._minimise(lists, parts, start, seed, watch)
         self.items_, self.lists_, self._numbers_of = lists.items, lists, None
         self._parts, self._scores, self._prior = parts, end.point, prior
-        self._covariances, self._connectivity = {}, connected
-        self.log_worths_ = end.point - end.point.mean()
+        self._covariances, self._connectivity, self._votes = {}, connected, votes
+        w, coef = np.split(end.point, [len(lists.items)])
+        self._unit = np.empty(0) if votes is None else votes.unit
+        self.log_worths_, self._coef = w - w.mean(), coef / self._unit
+        if self.covariates:
+            self._check_maximum(parts, end)
         self._went(end, self.solver_)
         # a prior makes the items fewer parameters than they are
-        free = len(self.items_) - 1 if prior is None else None
+        free = len(end.point) - 1 if prior is None else None
         self._set_likelihood(Sum(parts).value_and_gradient(end.point)[0], free)
         self.seconds_ = time.perf_counter() - begun
         if not self.converged_ and self.solver_ != "adagrad":
@@ -372,6 +433,7 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check(self) -> None:
+        self._check_votes()
         objective_of(self.objective, self.objective_params)
         prior_from(self.prior)
         check_uncertainty(self.uncertainty)
@@ -391,6 +453,18 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         """Minimise by `solver_`."""
         most = self.max_iter or (10_000 if self.solver_ == "lbfgs" else 100)
         unit = "pass" if self.solver_ == "adagrad" else "iteration"
+        if self.covariates:
+            (term,) = parts
+            assert isinstance(term, EntryTerm)
+            prior, iterated = prior_from(self.prior), watched(watch, most, lists.weight)
+            whole = self._whole(parts, prior)
+            if self.solver_ == "lbfgs":
+                return solvers.minimise_smooth(
+                    whole, "lbfgs", start, max_iter=most, iterated=iterated
+                )
+            return minimise_votes(
+                whole, term, start, shifted=prior is None, max_iter=most, iterated=iterated
+            )
         return solvers.minimise(
             self.solver_,
             lists,
@@ -423,26 +497,99 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         return found.connected if needed else found.n_groups <= 1
 
     _prior: Prior | None
-    _scores: FloatArray
+    _scores: FloatArray  # [items + covariates], of covariates in units of their sizes
+    _unit: FloatArray  # [covariates]
+    _votes: Votes | None = None  # the lists one by one, where something is known of each
 
     @cached_property
     def _parts(self) -> Sequence[ListTerm]:
         """The terms that were minimised, which a copy makes anew."""
-        return self._terms(self.lists_)
+        return self._terms(self._votes if self.covariates and self._votes else self.lists_)
+
+    def _terms(self, lists: CountedLists | Votes) -> Sequence[ListTerm]:
+        if isinstance(lists, Votes):
+            return [EntryTerm(lists, self.objective, self.objective_params)]
+        return super()._terms(lists)
+
+    def _read_votes(
+        self, rankings: Any, weights: Any, items: Any, rest: Literal["absent", "last"], seed: int
+    ) -> Votes | None:
+        """The lists one by one, as the objective sees them; None if nothing is known of each."""
+        if not self.covariates and not cluster_names(self.clusters):
+            return None
+        tiers, counts = weighted_lists(rankings, weights, items, rest)
+        numbered = replace(tiers, keys=np.arange(len(tiers)))
+        known, counts = prepared(numbered, counts, self.objective, self.objective_params, seed)
+        x = self._read_x(rankings, tiers, known)
+        beside = getattr(rankings, "beside", {})
+        clusters = read_clusters(self.clusters, beside, len(tiers), "list")
+        there = (known.n_tiers.numpy() > 1) & (counts > 0)
+        lists = np.flatnonzero(there)
+        if clusters is not None:
+            assert known.keys is not None
+            clusters = clusters[np.asarray(known.keys)[lists]]
+            check_clusters(self.clusters, clusters, (known.n_items or 0) + x.shape[1])
+        entries = np.repeat(there, known.lengths.numpy())
+        return Votes.of(known[lists], counts[lists], x[entries], self.covariate_names_, clusters)
+
+    def _read_x(self, rankings: Any, tiers: Tiers, known: Tiers) -> FloatArray:
+        """[entries, covariates] of lists as they are fitted, which have to be those given."""
+        if not self.covariates:
+            return np.empty((len(known.items), 0))
+        problem = None
+        if isinstance(rankings, Games):
+            raise ArgumentError(*OF_GAMES)
+        number = {name: code for code, name in enumerate(tiers.names or range(known.n_items or 0))}
+        code = np.array([number[name] for name in rankings.items], dtype=np.int64)
+        if known.rest:
+            problem = " are not known of items that a list does not name: write them down"
+        elif not np.array_equal(known.items.numpy(), code[rankings.tiers.items.numpy()]):
+            problem = (
+                " go with the items of lists as they are, and ties that are broken leave them in "
+                "another order: use pl-partition"
+            )
+        elif len(tiers.names or ()) > MOST_DENSE:
+            problem = f" take a matrix of all items: fit at most {MOST_DENSE:,} of them"
+        elif self.solver == "adagrad":
+            problem = " are not for adagrad: leave it to find a solver"
+        if problem is not None:
+            raise ArgumentError(Argument("covariates"), problem)
+        found = read_covariates(self.covariates, rankings.beside_items, len(known.items), "entry")
+        assert found is not None
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles, of joblib and of processes: without what the lists determine."""
         kept: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in kept.items() if name != "_parts"}
 
-    def _drawn(self, random: np.random.Generator) -> CountedLists:
+    def _drawn(self, random: np.random.Generator) -> CountedLists | Votes:
         self._counts("bootstrap")
-        return self.lists_.drawn(random)
+        votes = self._votes
+        if votes is None:
+            return self.lists_.drawn(random)
+        if votes.clusters is None:
+            return votes.seen(drawn_counts(votes.counts, random))
+        return votes.seen(votes.counts * drawn_clusters(votes.clusters, random))
 
-    def _refit(self, drawn: CountedLists, seed: int) -> FloatArray | None:
-        if self._prior is None and not self._determined(drawn.connectivity()):
+    def _refit(self, drawn: CountedLists | Votes, seed: int) -> FloatArray | None:
+        lists = drawn.counted() if isinstance(drawn, Votes) else drawn
+        if self._prior is None and not self._determined(lists.connectivity()):
             return None
-        return self._minimise(drawn, self._terms(drawn), self._scores, seed).point
+        parts = self._terms(drawn if self.covariates else lists)
+        end = self._minimise(lists, parts, self._scores, seed)
+        if self.covariates:
+            try:
+                self._check_maximum(parts, end)
+            except ValueError:  # these lists leave something open
+                return None
+        return end.point[: len(self.items_)]
+
+    def _check_maximum(self, parts: Sequence[ListTerm], end: Minimum) -> None:
+        (term,) = parts
+        assert isinstance(term, EntryTerm)
+        names = [*map(str, self.items_), *self.covariate_names_]
+        check_votes(self._whole(parts, self._prior), term, end, names, shifted=self._prior is None)
 
     def _kind(self, kind: Kind | None) -> Kind:
         kind = super()._kind(kind)
@@ -457,20 +604,112 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
     def _compute_covariance(self, kind: Kind) -> FloatArray:
         self._counts(f"covariance of kind {kind!r}")
         outer = None
-        if kind == "sandwich":
+        matrix = self._whole(self._parts, self._prior).hessian(self._scores).matrix()
+        if kind == "sandwich" and self._votes is not None and self._votes.clusters is not None:
+            (term,) = self._terms(self._votes)
+            assert isinstance(term, EntryTerm)
+            slopes = term.slopes(self._scores)
+            outer = clustered_squares(slopes, self._votes.clusters, np.diag(matrix))
+        elif kind == "sandwich":
             outer = np.asarray(sum(part.outer_products(self._scores) for part in self._parts))
-        matrix = self._minimised().hessian(self._scores).matrix()
-        return covariance(matrix, outer, worths=len(matrix), shifted=self._prior is None)
+        size = len(self.items_)
+        found = covariance(matrix, outer, worths=size, shifted=self._prior is None)
+        unit = np.append(np.ones(size), self._unit)
+        return np.asarray(found / np.outer(unit, unit)) if self.covariates else found
 
     def _covariance_of_some(self, codes: IntArray | None, kind: Kind) -> FloatArray:
         if codes is None or kind == "sandwich":
             return super()._covariance_of_some(codes, kind)
         self._counts("covariance")
-        hessian = self._minimised().hessian(self._scores)
+        hessian = self._whole(self._parts, self._prior).hessian(self._scores)
         return columns(hessian, codes, len(self.items_), centred=self._prior is None)[:, codes]
 
-    def _minimised(self) -> TwiceDifferentiable:
-        return Sum(self._parts if self._prior is None else [*self._parts, self._prior])
+    def _whole(self, parts: Sequence[ListTerm], prior: Prior | None) -> Sum:
+        """What is minimised: of the lists, and of a prior of log-worths."""
+        if prior is None:
+            return Sum(parts)
+        return Sum([*parts, OnWorths(prior, len(self.covariate_names_))])
+
+    # -- with covariates ----------------------------------------------------------------------
+
+    def _expectation(self, data: Any, drawing: Drawing) -> GamesExpectation | ListsExpectation:
+        if self.covariates:
+            raise ArgumentError(
+                "what is expected of a pair differs from list to list with ",
+                Argument("covariates"), ": fit without them to see whether worths explain the data",
+            )  # fmt: skip
+        return super()._expectation(data, drawing)
+
+    def parameters(self, level: float = 0.95) -> list[Parameter]:
+        """Coefficients of covariates, with intervals."""
+        check_is_fitted(self, "log_worths_")
+        return self._of_covariates(level)
+
+    def _coefficients(self, level: float) -> CoefficientTable | None:
+        if not self.covariates:
+            return None
+        at = len(self.items_)
+        matrix = self._parameter_covariance(self._kind(None))[at:, at:]
+        names = list(self.covariate_names_)
+        return coefficient_table(names, self.coef_, matrix, level, "covariates")
+
+    def predict_proba(
+        self,
+        above: Any,
+        below: Any,
+        *,
+        level: float | None = None,
+        covariates: Mapping[str, Mapping[Any, float]] | None = None,
+    ) -> Any:
+        """Exact probability that an item, or a whole set, is above another.
+
+        Parameters
+        ----------
+        above, below, level
+            as in `Worths.predict_proba`
+        covariates
+            from columns to mappings from items to numbers; 0 of what is not named
+        """
+        involved = [*self._codes(above), *self._codes(below)]
+        given: dict[str, Any] = {}
+        for column, values in (covariates or {}).items():
+            if not isinstance(values, Mapping):
+                raise ArgumentError(
+                    Argument("covariates"), f": {column!r} differs between items: give a mapping "
+                    "from these to numbers",
+                )  # fmt: skip
+            codes = [int(self._codes([item])[0]) for item in values]
+            given[column] = np.zeros(len(self.items_))
+            given[column][codes] = list(values.values())
+            unused = set(codes) - set(involved)
+            if unused:
+                raise ArgumentError(
+                    Argument("covariates"), f": {self.items_[unused.pop()]!r} has a {column!r}, "
+                    "and is neither above nor below",
+                )  # fmt: skip
+        x = covariates_at(self.covariates, given, len(self.items_))
+        return self._predicted(above, below, level, x)
+
+    def log_prob(self, rankings: Any) -> FloatArray:
+        """[lists] exact log-probabilities of rankings of these items, seen or not.
+
+        Parameters
+        ----------
+        rankings
+            as in `Worths.log_prob`; with covariates, `Rankings` that have them `beside_items`
+        """
+        if not self.covariates:
+            return super().log_prob(rankings)
+        check_is_fitted(self, "log_worths_")
+        if not isinstance(rankings, Rankings) or rankings.items != self.items_:
+            raise ValueError(
+                "lists with covariates are Rankings of this very catalogue, as read_rankings(…, "
+                "items=fitted.items_, keep_items=[…]) gives them"
+            )
+        tiers = rankings.tiers
+        x = self._read_x(rankings, tiers, tiers)
+        scores = self.log_worths_[tiers.items.numpy()] + x @ self._coef
+        return np.asarray(log_prob(scores, of_entries(tiers)))
 
     @property
     def decided_by(self) -> str | None:
@@ -483,15 +722,15 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         return {
             "model": self._objective_in_words(),
             "prior": str(prior_from(self.prior) or "none"),
-            "uncertainty": self.uncertainty,
-        }
+            "uncertainty": self._uncertainty_in_words(),
+        } | self._worths_in_words()
 
     def _note(self) -> str:
         lists = self.lists_
         prior = "" if self.prior is None else f", prior {prior_from(self.prior)}"
         silent = f" ({lists.silent:g} of them one tie of all)" if lists.silent else ""
         return (
-            f"RankAggregator, {find(self.objective).name}, {self.uncertainty}{prior}: "
+            f"RankAggregator, {find(self.objective).name}, {self._uncertainty_in_words()}{prior}: "
             f"{len(self.items_):,} items, {lists.total:g} lists{silent}{self._fit_in_words()}"
         )
 
@@ -504,10 +743,10 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
             "fit": state.facts_of(self),
             "lists": state.counts_of(self.lists_),
         }
-        arrays = {"log_worths": self.log_worths_}
+        arrays = {"log_worths": self.log_worths_} | self._saved_coef()
         for kind in state.KINDS if len(self.items_) <= state.MOST_SAVED else ():
             with suppress(ValueError):  # this objective has none
-                arrays[kind] = self.covariance(kind=kind)
+                arrays[kind] = self._parameter_covariance(self._kind(kind))
         return info, arrays
 
     @classmethod
@@ -516,11 +755,14 @@ class RankAggregator(FittedLists, BaseEstimator):  # type: ignore[misc]
         fitted = cls(**info["parameters"])
         fitted._check()
         fitted.items_ = state.names_from(info["items"], "item")
-        size = len(fitted.items_)
-        shapes = dict.fromkeys(state.KINDS, (size, size)) | {"log_worths": (size,)}
+        items, beside = len(fitted.items_), len(fitted.covariate_names_)
+        size = items + beside
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(state.KINDS, (size, size))
+        shapes |= {"log_worths": (items,)} | ({"coef": (beside,)} if beside else {})
         state.check_arrays(tensors, shapes)
         arrays = {name: array.copy() for name, array in tensors.items()}
         fitted.log_worths_ = arrays.pop("log_worths")
+        fitted._coef = arrays.pop("coef") if beside else np.empty(0)
         for matrix in arrays.values():
             matrix.flags.writeable = False
         fitted._covariances = arrays

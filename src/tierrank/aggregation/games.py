@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
+from tierrank.aggregation.votes import read_clusters, read_covariates
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import catalogue_of, read_catalogue
+
+COLUMNS = ("first", "second", "outcome", "at_home", "weights", "covariates", "clusters")  # [games]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,10 @@ class Fixtures:
         [games] 1.0 if the first side has the advantage of being the first, else 0.0
     weights
         [games] how often
+    covariates
+        [games, covariates] what adds to the lead of the first side, besides; None: nothing does
+    clusters
+        [games, kinds of clusters] numbers of those that a game is in: who voted; None: unknown
     """
 
     players: tuple[Any, ...]
@@ -44,6 +51,13 @@ class Fixtures:
     outcome: IntArray
     at_home: FloatArray
     weights: FloatArray
+    covariates: FloatArray | None = None
+    clusters: IntArray | None = None
+
+    @property
+    def x(self) -> FloatArray:
+        """[games, covariates], of which there may be none."""
+        return np.empty((len(self.first), 0)) if self.covariates is None else self.covariates
 
     @property
     def has_teams(self) -> bool:
@@ -55,7 +69,12 @@ class Fixtures:
         return self._select(self.outcome != 0)
 
     def counted(self) -> Fixtures:
-        """The same games, each kind once; who is named first matters only at home."""
+        """The same games, each kind once; who is named first matters only at home.
+
+        Who voted is forgotten. Games with covariates stay as they are, one by one.
+        """
+        if self.covariates is not None:
+            return self
         swap = (self.at_home == 0) & (self.first > self.second)
         first = np.where(swap, self.second, self.first)
         second = np.where(swap, self.first, self.second)
@@ -63,7 +82,7 @@ class Fixtures:
         sides = len(self.borders) - 1
         key = ((first * sides + second) * 3 + outcome + 1) * 2 + (self.at_home > 0)
         _, where, kind = np.unique(key, return_index=True, return_inverse=True)
-        turned = replace(self, first=first, second=second, outcome=outcome)
+        turned = replace(self, first=first, second=second, outcome=outcome, clusters=None)
         counts = np.bincount(kind, weights=self.weights, minlength=len(where))
         return replace(turned._select(where), weights=counts.astype(np.float64))
 
@@ -97,20 +116,34 @@ class Fixtures:
             self,
             **{
                 name: getattr(self, name)[which]
-                for name in ("first", "second", "outcome", "at_home", "weights")
+                for name in COLUMNS
+                if getattr(self, name) is not None
             },
         )
 
 
 def read_fixtures(
-    games: Any, weights: Any, neutral: Any, *, home: bool, items: Any = None
+    games: Any,
+    weights: Any,
+    neutral: Any,
+    *,
+    home: bool,
+    items: Any = None,
+    covariates: Sequence[str | Sequence[str]] | None = None,
+    clusters: Any = None,
 ) -> Fixtures:
     """Read what `PairedTies.fit` takes: games, rows of them, or lists of two items."""
+    beside = getattr(games, "beside", {})
     if isinstance(games, Rankings | Tiers):
         if home:
             raise ValueError(
                 "rankings do not say which of two items was the first: for home=True give `Games`, "
                 "or rows of (first, second, outcome)"
+            )
+        if covariates:
+            raise ValueError(
+                "rankings do not say which of two items was the first, whose lead covariates add "
+                "to: give `Games`, or fit a RankAggregator"
             )
         games = _games_of(games)
     elif not isinstance(games, Games):
@@ -131,6 +164,8 @@ def read_fixtures(
         games.outcome.astype(np.int64),
         (~away).astype(np.float64),
         np.asarray(given, dtype=np.float64),
+        read_covariates(covariates, beside, len(games), "game"),
+        read_clusters(clusters, beside, len(games), "game"),
     )
     _refuse_shared_players(read)
     read = read._select(given > 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from tierrank.aggregation import state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.games import Fixtures, fixtures_of_table, read_fixtures, side_of
 from tierrank.aggregation.goodness import Drawing, GamesExpectation
-from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
+from tierrank.aggregation.lists import CountedLists, distinct, drawn_counts, weighted_lists
 from tierrank.aggregation.next_pairs import GameInformation
 from tierrank.aggregation.paired_likelihood import (
     MODELS,
@@ -31,7 +31,6 @@ from tierrank.aggregation.paired_likelihood import (
 )
 from tierrank.aggregation.results import (
     Estimates,
-    FittedWorths,
     NotConverged,
     log_odds_interval,
     worths_before,
@@ -39,6 +38,13 @@ from tierrank.aggregation.results import (
 from tierrank.aggregation.solvers import watched
 from tierrank.aggregation.summary import Parameter
 from tierrank.aggregation.terms import Prior, PseudoItem, prior_from
+from tierrank.aggregation.votes import (
+    FittedVotes,
+    check_clusters,
+    columns_of_covariates,
+    covariates_at,
+    drawn_clusters,
+)
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import check_games_ties, check_uncertainty
@@ -58,7 +64,7 @@ LARGEST_TOL = 1e-8  # so that an estimate that runs away is told from one that a
 SAVED = ("log_likelihood", "n_parameters", "n_games")
 
 
-class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
+class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
     """Worths of items from games of two that may end in a tie, by maximum likelihood.
 
     With d the difference of log-worths, the first side's minus the second's:
@@ -91,6 +97,14 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
     uncertainty
         "information", the inverse of the observed information; or "sandwich", which holds with
         enough games even where the model is wrong
+    covariates
+        columns beside the games, each of which adds β · x to d; or pairs of them, of which the
+        difference does: ``["turn", ("length_a", "length_b")]``. They enter as they are: worths
+        are those at 0 of all of them (at no difference of lengths). Nothing keeps β small.
+    clusters
+        a column beside the games, or several, of votes that belong together, as in "voter" or
+        ``["voter", "prompt"]``: standard errors are then those of a sandwich clustered by these,
+        whatever `uncertainty` says, and `bootstrap` draws clusters
 
     Attributes
     ----------
@@ -105,9 +119,11 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         `alpha_` = log(θ − 1), with `tie_standard_error_`
     home_advantage_, home_standard_error_
         what is added to d for the first side, if `home`
+    coef_, coef_standard_errors_, covariate_names_
+        [covariates] β, what a unit of each adds to d
     covariance_
         [items + extras, items + extras] of the centred log-worths, the tie parameter on the log
-        scale, and the home advantage
+        scale, the home advantage, and the coefficients of covariates
     log_likelihood_, aic_, bic_
         of all games, without the prior. With "half" it is no likelihood of what was observed.
     n_parameters_, n_games_
@@ -140,7 +156,9 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
     n_parameters_: float
     n_games_: float
     _extras: dict[str, float]  # "tie" and "home", in the order of `covariance_`
-    _fixtures: Fixtures | None = None  # what was fitted; None in a model that was loaded
+    _coef: FloatArray
+    # what was fitted, one by one where that is known of votes; None in a model that was loaded
+    _fixtures: Fixtures | None = None
     _prior: Prior | None = None
 
     def __init__(
@@ -153,6 +171,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         tol: float = 1e-11,
         max_iter: int = 100,
         uncertainty: Literal["information", "sandwich"] = "information",
+        covariates: Sequence[str | tuple[str, str]] | None = None,
+        clusters: str | Sequence[str] | None = None,
     ) -> None:
         self.model = model
         self.ties = ties
@@ -161,6 +181,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.max_iter = max_iter
         self.uncertainty = uncertainty
+        self.covariates = covariates
+        self.clusters = clusters
 
     def fit(
         self,
@@ -180,7 +202,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         games
             `Games`; rows of (first, second, outcome), the outcome "first", "second" or "tie", or
             1, −1 or 0; `Rankings` or `Tiers` whose lists have two items, a tie in one tier; or a
-            frame of pandas, polars or pyarrow
+            frame of pandas, polars or pyarrow. Covariates and clusters are columns of a frame, or
+            of `Games.beside`.
         weights
             [games] how often each was played, 0 or more, on top of the weights that `Games` have
         items
@@ -202,11 +225,16 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         self._check()
         if isinstance(neutral, str):
             columns, neutral = columns | {"neutral": neutral}, None
-        games = of_frame(games, columns, weights)
+        games = of_frame(games, columns, weights, keep=self._columns_beside())
         # not named here, so that the games go when they are counted
         return self._fit(
-            read_fixtures(games, weights, neutral, home=self.home, items=items), watch, init_model
-        )
+            read_fixtures(
+                games, weights, neutral, home=self.home, items=items, covariates=self.covariates,
+                clusters=self.clusters,
+            ),
+            watch,
+            init_model,
+        )  # fmt: skip
 
     def fit_table(self, wins: Any, ties: Any = None, names: Sequence[Any] | None = None) -> Self:
         """Fit to tables of counts.
@@ -223,6 +251,11 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         self._check()
         if self.home:
             raise ValueError("tables do not say who was at home: for home=True, use fit with games")
+        if self._columns_beside():
+            raise ValueError(
+                "tables of counts have nothing beside them: with covariates or clusters, use fit "
+                "with games"
+            )
         return self._fit(fixtures_of_table(wins, ties, names))
 
     def _fit(self, fixtures: Fixtures, watch: Watch | None = None, init_model: Any = None) -> Self:
@@ -232,7 +265,10 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         _check_ties(fixtures, self.model, ties, prior)
         if ties == "drop":
             fixtures = fixtures.without_ties()
+        votes = None if fixtures.clusters is None else fixtures
         fixtures = fixtures.counted()
+        if votes is not None and votes.clusters is not None:
+            check_clusters(self.clusters, votes.clusters, len(self._titles(votes)))
         if (found := _connectivity(fixtures, prior)) is not None and not found.connected:
             raise Disconnected(found, "games")
         loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior)
@@ -243,19 +279,21 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             start, tol=self.tol, max_iter=self.max_iter,
             iterated=watched(watch, self.max_iter, weight),
         )  # fmt: skip
+        kind = self._kind(None)
         covariance = loss.covariance(
-            end, sandwich=self.uncertainty == "sandwich", names=self._titles(fixtures)
+            end, sandwich=kind == "sandwich", names=self._titles(fixtures), votes=votes
         )
         if not end.converged:
             steps = f"Newton's method did not come to its end in {end.iterations} steps: raise "
             warnings.warn(
                 NotConverged(steps, Argument("max_iter"), ", or give a prior"), stacklevel=3
             )
-        w, extras = np.split(end.point, [len(fixtures.players)])
-        self.items_, self._fixtures, self._prior = fixtures.players, fixtures, prior
+        w, extras, coef = np.split(end.point, [len(fixtures.players), loss.games.plain])
+        self.items_, self._prior, self._coef = fixtures.players, prior, coef
+        self._fixtures = fixtures if votes is None else votes
         self._numbers_of = None
         self.log_worths_ = w - w.mean()
-        self._covariances = {self.uncertainty: covariance}
+        self._covariances = {kind: covariance}
         self._extras = dict(zip(self._extra_names, extras.tolist(), strict=True))
         self.log_likelihood_ = loss.log_likelihood(end.point)
         self.n_parameters_, self.n_games_ = loss.effective_parameters(end.point), weight
@@ -279,6 +317,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.home, bool):
             raise ArgumentError(Argument("home"), f" is True or False, not {self.home!r}")
         check_uncertainty(self.uncertainty)
+        self._check_votes()
         prior_from(self.prior)
         check_count("max_iter", self.max_iter)
         check_size("tol", self.tol)
@@ -293,13 +332,13 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
     def _titles(self, fixtures: Fixtures) -> list[str]:
         """[parameters] names of all that is estimated."""
         names = [TITLES[self.model][name] for name in self._extra_names]
-        return [*(str(player) for player in fixtures.players), *names]
+        return [*map(str, fixtures.players), *names, *self.covariate_names_]
 
     # -- parameters beside the worths ---------------------------------------------------------
 
     @property
     def covariance_(self) -> FloatArray:
-        """[items + extras, items + extras] of centred log-worths, tie parameter and home."""
+        """[items + extras, items + extras] of centred log-worths, ties, home and covariates."""
         check_is_fitted(self)
         return self._parameter_covariance(self._kind(None))
 
@@ -339,7 +378,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return float(np.log(self.n_games_)) * self.n_parameters_ - 2 * self.log_likelihood_
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
-        """Those of ties, on the log scale, and of the first side, with intervals."""
+        """Those of ties, on the log scale, of the first side, of covariates, with intervals."""
         check_is_fitted(self)
         found, reached = [], reach(level)
         for name, value in self._extras.items():
@@ -348,7 +387,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
                 Parameter(TITLES[self.model][name], value, self._extra_error(name),
                           value - margin, value + margin)
             )  # fmt: skip
-        return found
+        return found + self._of_covariates(level)
 
     def _extra(self, name: str, only: str | None = None) -> float:
         check_is_fitted(self)
@@ -364,7 +403,13 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
     # -- who wins -----------------------------------------------------------------------------
 
     def predict_proba(
-        self, a: Any, b: Any, *, neutral: bool = False, level: float | None = None
+        self,
+        a: Any,
+        b: Any,
+        *,
+        neutral: bool = False,
+        level: float | None = None,
+        covariates: Mapping[str, Any] | None = None,
     ) -> tuple[Any, Any, Any]:
         """Probabilities that a wins, that they tie, and that b wins.
 
@@ -378,6 +423,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         level
             with it, each probability comes as three numbers, with the ends of an interval of this
             level (by the normal approximation on the scale of log-odds)
+        covariates
+            from columns to numbers, or to [games] of them; 0 of a covariate that is not named
 
         Returns
         -------
@@ -389,7 +436,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         if all(several) and len(first) != len(second):
             raise ValueError(f"{len(first)} sides cannot meet {len(second)}: give as many of both")
         games = len(first) if several[0] else len(second)
-        term = self._games_of(first, second, games, neutral=neutral)
+        x = covariates_at(self.covariates, covariates, games)
+        term = self._games_of(first, second, games, neutral=neutral, x=x)
         lead, t = term.lead(self._point), self._extras.get("tie", 0.0)
         chances = probabilities(self.model, lead, t)
 
@@ -433,22 +481,30 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         games
-            as in `fit`
+            as in `fit`; with covariates, `Games` that have them `beside`
         neutral
             [games] booleans, with `home`: games whose first side had no advantage
         """
         check_is_fitted(self)
-        fixtures = read_fixtures(games, None, neutral, home=self.home).over(self.items_)
+        fixtures = read_fixtures(
+            games, None, neutral, home=self.home, covariates=self.covariates
+        ).over(self.items_)
         term = GamesTerm(fixtures, self.model, home=self.home)
         return term.log_probabilities(self._point, fixtures.outcome)[0]
 
     @property
     def _point(self) -> FloatArray:
         """[parameters] the estimate, with centred log-worths."""
-        return np.array([*self.log_worths_, *self._extras.values()])
+        return np.array([*self.log_worths_, *self._extras.values(), *self._coef])
 
     def _games_of(
-        self, first: list[Any], second: list[Any], games: int, *, neutral: bool
+        self,
+        first: list[Any],
+        second: list[Any],
+        games: int,
+        *,
+        neutral: bool,
+        x: FloatArray | None,
     ) -> GamesTerm:
         """The likelihood of games between these sides, whatever their outcome."""
         numbers, teams = self._numbers(), [side_of(name) for name in [*first, *second]]
@@ -466,6 +522,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             np.zeros(games, dtype=np.int64),
             np.full(games, float(self.home and not neutral)),
             np.ones(games),
+            x,
         )
         return GamesTerm(fixtures, self.model, home=self.home)
 
@@ -483,14 +540,23 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
     def _compute_covariance(self, kind: Kind) -> FloatArray:
         self._counts(f"covariance of kind {kind!r}")
+        votes = self._fixtures
+        assert votes is not None
+        return self._loss(votes.counted()).covariance(
+            Minimum(self._point), sandwich=kind == "sandwich", names=self._titles(votes),
+            votes=votes,
+        )  # fmt: skip
+
+    def _drawn(self, random: np.random.Generator) -> FloatArray:
+        weights = self._counts("bootstrap")
         assert self._fixtures is not None
-        return self._loss(self._fixtures).covariance(
-            Minimum(self._point), sandwich=kind == "sandwich", names=self._titles(self._fixtures)
-        )
+        if self._fixtures.clusters is None:
+            return drawn_counts(weights, random)
+        return weights * drawn_clusters(self._fixtures.clusters, random)
 
     def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
         assert self._fixtures is not None
-        fixtures = self._fixtures.with_counts(counts)
+        fixtures = self._fixtures.with_counts(counts).counted()
         found, tied = _connectivity(fixtures, self._prior), fixtures.outcome == 0
         if found is not None and not found.connected:
             return None
@@ -507,11 +573,13 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
     def _expectation(self, data: Any, drawing: Drawing) -> GamesExpectation:
         fixtures = self._fixtures
         if data is not None:
-            fixtures = read_fixtures(of_frame(data, {}, None), None, None, home=self.home)
+            data = of_frame(data, {}, None, keep=columns_of_covariates(self.covariates))
+            fixtures = read_fixtures(data, None, None, home=self.home, covariates=self.covariates)
             fixtures = fixtures.over(self.items_)
-            fixtures = (fixtures.without_ties() if self.ties == "drop" else fixtures).counted()
+            fixtures = fixtures.without_ties() if self.ties == "drop" else fixtures
         if fixtures is None:
             raise ValueError("a loaded model has its worths but not its games: give them as data=")
+        fixtures = fixtures.counted()
         loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior_from(self.prior))
         information = self._covariances.get("information")
         if information is None:
@@ -591,7 +659,7 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         own = {
             "model": self.model,
             "prior": str(prior_from(self.prior) or "none"),
-            "uncertainty": self.uncertainty,
+            "uncertainty": self._uncertainty_in_words(),
         }
         if self.model != "bradley-terry":
             own["who stands above whom"] = "in games that somebody wins"
@@ -599,11 +667,11 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             own["ties"] = self.ties
         if self.home:
             own["home"] = "the first side has an advantage"
-        return own
+        return own | self._worths_in_words()
 
     def _note(self) -> str:
         return (
-            f"PairedTies, {self.model}, {self.uncertainty}"
+            f"PairedTies, {self.model}, {self._uncertainty_in_words()}"
             + (f", ties={self.ties}" if self.ties else "")
             + (f", prior {prior_from(self.prior)}" if self.prior is not None else "")
             + f": {self.n_games_:,.10g} games of {len(self.items_)} items, "
@@ -627,7 +695,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
             **{name: float(getattr(self, f"{name}_")) for name in SAVED},
             "fit": state.facts_of(self),
         }
-        return info, {"log_worths": self.log_worths_, "covariance": self.covariance_}
+        arrays = {"log_worths": self.log_worths_, "covariance": self.covariance_}
+        return info, arrays | self._saved_coef()
 
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
@@ -639,8 +708,11 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         extras = {name: float(info["extras"][name]) for name in expected}
         if len(info["extras"]) != len(extras):
             raise ValueError(f"the parameters are {expected}, not {sorted(info['extras'])}")
-        size = len(items) + len(extras)
-        shapes = {"log_worths": (len(items),), "covariance": (size, size)}
+        beside = len(fitted.covariate_names_)
+        size = len(items) + len(extras) + beside
+        shapes: dict[str, tuple[int, ...]] = {
+            "log_worths": (len(items),), "covariance": (size, size),
+        } | ({"coef": (beside,)} if beside else {})  # fmt: skip
         if tensors.keys() != shapes.keys():
             raise ValueError(f"there are {sorted(tensors)} in place of {sorted(shapes)}")
         state.check_arrays(tensors, shapes)
@@ -654,7 +726,8 @@ class PairedTies(FittedWorths, BaseEstimator):  # type: ignore[misc]
         } | info.get("fit", {})  # fmt: skip
         fitted.items_, fitted._extras = items, extras
         fitted.log_worths_ = tensors["log_worths"].copy()
-        fitted._covariances = {fitted.uncertainty: tensors["covariance"].copy()}
+        fitted._coef = tensors.get("coef", np.empty(0)).copy()
+        fitted._covariances = {fitted._kind(None): tensors["covariance"].copy()}
         fitted.log_likelihood_, fitted.n_parameters_, fitted.n_games_ = numbers.values()
         own |= {
             "n_iter_": int(info["n_iter"]), "converged_": ended,

@@ -1,10 +1,13 @@
 """Minus the log-likelihood of games, with exact first and second derivatives; its minimum.
 
-The point is [log-worths of the players, t of the ties, h of the first side], the last two if the
-model has them. A side's worth is the sum of its players' worths, so with shares
-s_i = worth_i / worth of the side,
+The point is [log-worths of the players, t of the ties, h of the first side, β of the covariates],
+the last three if the model has them. A side's worth is the sum of its players' worths, so with
+shares s_i = worth_i / worth of the side,
 
-    d = lse(first) − lse(second) + h,     ∂lse/∂w_i = s_i,     ∂²lse/∂w_i∂w_j = s_i (1[i=j] − s_j).
+    d = lse(first) − lse(second) + h + β · x,  ∂lse/∂w_i = s_i,  ∂²lse/∂w_i∂w_j = s_i (1[i=j] − s_j)
+
+Slopes of d are sparse but for those of the covariates, [games, covariates], which are kept apart: a
+Newton step over a million games takes a product of these with themselves, by BLAS.
 
 The loss does not change if the same number is added to all log-worths (unless a prior says where
 they lie).
@@ -16,12 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 from scipy.special import expit, log_expit
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.games import Fixtures
 from tierrank.aggregation.terms import MatrixHessian, Prior, PseudoItem, Sum
+from tierrank.aggregation.votes import clustered_squares
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.pairwise import PAIRS
 from tierrank.names import GAME_MODELS, GameModel
@@ -144,7 +148,7 @@ class Position(NamedTuple):
     """A point, and what follows from it for every game."""
 
     shares: Any  # sparse [sides, players] of a player in its side's worth
-    design: Any  # sparse [games, parameters], the slopes of d
+    design: Any  # sparse [games, parameters but covariates], the slopes of d
     games: Derivatives
 
 
@@ -166,7 +170,8 @@ class GamesTerm:
         self.players = len(fixtures.players)
         self.tie_at = self.players if model != "bradley-terry" else None
         self.home_at = self.players + (self.tie_at is not None) if home else None
-        self.size = self.players + (self.tie_at is not None) + home
+        self.plain = self.players + (self.tie_at is not None) + home  # all but of covariates
+        self.size = self.plain + fixtures.x.shape[1]
         games, sides = len(fixtures.first), len(fixtures.borders) - 1
         each = np.arange(games)
         self._meetings = csr_array(
@@ -189,12 +194,22 @@ class GamesTerm:
         membership.data[:] = 1.0
         scale = np.full(self.size, self.weight)
         scale[: self.players] = membership.T @ sides
+        scale[self.plain :] = self.fixtures.weights @ np.abs(self.fixtures.x)
         return scale
+
+    def units(self) -> FloatArray:
+        """[parameters] by how much one changes a lead: 1, or the size of a covariate."""
+        unit = np.ones(self.size)
+        squares = self.fixtures.weights @ self.fixtures.x**2 / self.weight
+        unit[self.plain :] = np.sqrt(squares)
+        return unit
 
     def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
         """The loss, and its [parameters] first derivatives."""
         position, weights = self._position(point), self.fixtures.weights
-        gradient = np.asarray(-(position.design.T @ (weights * position.games.d)))
+        pull, gradient = weights * position.games.d, np.empty(self.size)
+        gradient[: self.plain] = -(position.design.T @ pull)
+        gradient[self.plain :] = -(self.fixtures.x.T @ pull)
         if self.tie_at is not None:
             gradient[self.tie_at] = -(weights @ position.games.t)
         return -float(weights @ position.games.value), gradient
@@ -203,10 +218,16 @@ class GamesTerm:
         """Its second derivatives."""
         position = self._position(point)
         games, weights, players = position.games, self.fixtures.weights, self.players
-        design = position.design
-        curved = (design.T @ _scaled(design, weights * games.dd)).toarray()
+        design, x, plain = position.design, self.fixtures.x, self.plain
+        curved = np.zeros((self.size, self.size))
+        curved[:plain, :plain] = (design.T @ _scaled(design, weights * games.dd)).toarray()
+        bent = x * (weights * games.dd)[:, None]
+        curved[:plain, plain:] = design.T @ bent
+        curved[plain:, :plain] = curved[:plain, plain:].T
+        curved[plain:, plain:] = x.T @ bent
         if self.tie_at is not None:
-            mixed = design.T @ (weights * games.dt)
+            of_both = weights * games.dt
+            mixed = np.concatenate([design.T @ of_both, x.T @ of_both])
             curved[self.tie_at] += mixed
             curved[:, self.tie_at] += mixed
             curved[self.tie_at, self.tie_at] += weights @ games.tt
@@ -219,8 +240,16 @@ class GamesTerm:
         return MatrixHessian(-curved)
 
     def outer_products(self, point: FloatArray) -> FloatArray:
-        """[parameters, parameters] Σ weight · g gᵀ over games, g the gradient of one of them."""
+        """[parameters, parameters] Σ weight · g gᵀ over games, g the gradient of one of them.
+
+        Where games are in clusters, of sums over these: see `votes`.
+        """
         slopes = self._slopes(self._position(point))
+        if self.fixtures.clusters is not None:
+            curvature = self.hessian(point).diagonal()
+            assert curvature is not None
+            weighted = _scaled(slopes, self.fixtures.weights)
+            return clustered_squares(weighted, self.fixtures.clusters, curvature)
         return np.asarray((slopes.T @ _scaled(slopes, self.fixtures.weights)).toarray())
 
     def log_probabilities(
@@ -254,7 +283,7 @@ class GamesTerm:
         lead = sides[self.fixtures.first] - sides[self.fixtures.second]
         if self.home_at is not None:
             lead = lead + point[self.home_at] * self.fixtures.at_home
-        return np.asarray(lead)
+        return np.asarray(lead + self.fixtures.x @ point[self.plain :])
 
     def _shares(self, w: FloatArray) -> Any:
         """Sparse [sides, players]: the part of a side's worth that is each player's."""
@@ -264,7 +293,7 @@ class GamesTerm:
         return csr_array((shares, members, borders), shape=(len(borders) - 1, self.players))
 
     def _design(self, shares: Any) -> Any:
-        """Sparse [games, parameters]: slopes of d."""
+        """Sparse [games, parameters but covariates]: slopes of d."""
         wide = (self._meetings @ shares).tocoo()
         rows, columns, values = [wide.row], [wide.col], [wide.data]
         if self.home_at is not None:
@@ -274,12 +303,15 @@ class GamesTerm:
             values.append(self.fixtures.at_home[at_home])
         return csr_array(
             (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
-            shape=(len(self.fixtures.first), self.size),
+            shape=(len(self.fixtures.first), self.plain),
         )
 
     def _slopes(self, position: Position) -> Any:
         """Sparse [games, parameters]: the gradient of every game's log-probability."""
-        slopes = _scaled(position.design, position.games.d)
+        slopes = position.design
+        if self.fixtures.covariates is not None:
+            slopes = hstack([slopes, csr_array(self.fixtures.covariates)], format="csr")
+        slopes = _scaled(slopes, position.games.d)
         if self.tie_at is None:
             return slopes
         games = np.arange(len(self.fixtures.first))
@@ -355,7 +387,6 @@ def _scaled(rows: Any, factors: FloatArray) -> Any:
 FAR = 0.01  # a step that promises next to nothing and yet goes so far is on its way to infinity
 VANISHED = 1e-13  # part of a diagonal that is left by elimination, and is a rounding error
 LITTLE = 1e-10  # curvature of a prior relative to the games: too little to be told from rounding
-FLAT = 1e-9  # curvature relative to the games: directions of which to blame for having none
 
 
 class PairedLoss(Sum):
@@ -416,8 +447,8 @@ class PairedLoss(Sum):
 
         # no loss of a game is negative, so that rounding is relative to their sum, not to weights
         return newton(
-            self.value_and_gradient, solve, start, weight=min(self.games.weight, 1.0), far=FAR,
-            tol=tol * scale, max_iter=max_iter, iterated=iterated,
+            self.value_and_gradient, solve, start, weight=min(self.games.weight, 1.0),
+            far=FAR / self.games.units(), tol=tol * scale, max_iter=max_iter, iterated=iterated,
         )  # fmt: skip
 
     def _shared(self, hessian: FloatArray) -> int:
@@ -431,8 +462,21 @@ class PairedLoss(Sum):
         fixed = self.prior is not None and together > LITTLE * float(worths.diagonal().max())
         return 0 if fixed else self.games.players
 
-    def covariance(self, end: Minimum, *, sandwich: bool, names: list[str]) -> FloatArray:
+    def covariance(
+        self, end: Minimum, *, sandwich: bool, names: list[str], votes: Fixtures | None = None
+    ) -> FloatArray:
         """[parameters, parameters] covariance, of the log-worths minus their mean.
+
+        Parameters
+        ----------
+        end
+            the minimum
+        sandwich
+            whether the sandwich's, and not the inverse of the information
+        names
+            [parameters] of all that is estimated
+        votes
+            the games one by one, with who voted: the sandwich is then clustered by these
 
         Raises
         ------
@@ -447,13 +491,17 @@ class PairedLoss(Sum):
                 "between games: ", Argument("uncertainty", "sandwich"),
                 " needs more games than parameters",
             )  # fmt: skip
-        hessian = self.hessian(end.point).matrix()
+        hessian, outer = self.hessian(end.point).matrix(), None
+        if sandwich:
+            if votes is not None and votes.clusters is not None:
+                games = GamesTerm(votes, games.model, home=games.home_at is not None)
+            outer = games.outer_products(end.point)
         try:
             if end.stopped_by == "no minimum":
                 raise covariance.NotDefinite
             return covariance.covariance(
-                hessian.copy(), games.outer_products(end.point) if sandwich else None,
-                worths=games.players, shifted=self._shared(hessian) > 0, vanished=VANISHED,
+                hessian.copy(), outer, worths=games.players, shifted=self._shared(hessian) > 0,
+                vanished=VANISHED,
             )  # fmt: skip
         except covariance.NotDefinite:
             raise self._undetermined(hessian, names) from None
@@ -467,16 +515,12 @@ class PairedLoss(Sum):
 
     def _undetermined(self, hessian: FloatArray, names: list[str]) -> ArgumentError:
         """The complaint about the parameters that can move without a change of the loss."""
-        players, root = self.games.players, np.sqrt(self.scale())
-        scaled = hessian / np.outer(root, root)
-        if self.prior is None:  # that all log-worths can move together is no news
-            together = np.where(np.arange(len(root)) < players, root, 0.0)
-            scaled += np.outer(together, together) / (together @ together)
-        values, vectors = np.linalg.eigh(scaled)
-        moves = vectors[:, values <= max(FLAT, float(values[0]))] / root[:, None]
-        moves[:players] -= np.median(moves[:players], axis=0)  # most players stay where they are
-        sizes = np.abs(moves) / np.maximum(np.abs(moves).max(axis=0), np.finfo(float).tiny)
-        which = np.flatnonzero(sizes.max(axis=1) > 0.01)
+        players = self.games.players
+        unit = self.games.units()
+        which = covariance.undetermined(
+            hessian / np.outer(unit, unit), self.scale() / unit,
+            players if self.prior is None else 0, players,
+        )  # fmt: skip
         cure: list[object] = ["Leave them out."]
         if self.prior is None:
             cure = ["Give a prior (", Argument("prior", "gaussian"), "), or leave them out."]
@@ -484,7 +528,8 @@ class PairedLoss(Sum):
             f"the games do not determine {covariance.some([names[n] for n in which] or names)}: "
             "there is no finite best value, or several go together and only their sum shows. That "
             "is so for players who are always in one team, whose team does no better for them, or "
-            "for a home advantage where the home sides always win; and it looks so where weights "
-            "are more than 12 digits apart. ",
+            "for a home advantage where the home sides always win, for a covariate that tells who "
+            "wins, or that is a sum of others or of something of the items; and it looks so where "
+            "weights are more than 12 digits apart. ",
             *cure,
         )

@@ -72,6 +72,7 @@ class Worths(Learned):
     items_: tuple[Any, ...]
     log_worths_: FloatArray
     uncertainty: Kind
+    _coef: FloatArray  # [covariates] the last parameters, of a model that has them
     _covariances: dict[str, FloatArray]  # of the parameters, by kind: those that are known
     _numbers_of: dict[Any, int] | None = None
 
@@ -216,8 +217,15 @@ class Worths(Learned):
         >>> round(fitted.predict_proba("a", ["b", "c"]), 3)
         0.532
         """
+        return self._predicted(above, below, level)
+
+    def _predicted(
+        self, above: Any, below: Any, level: float | None, x: FloatArray | None = None
+    ) -> Any:
+        """The same, with covariates [items, covariates] of a model that has coefficients."""
         codes = [self._codes(above), self._codes(below)]
-        leaf = torch.from_numpy(self.log_worths_).requires_grad_()
+        worths = self.log_worths_ if x is None else self.log_worths_ + x @ self._coef
+        leaf = torch.from_numpy(worths).requires_grad_()
         log_p = log_prob_above(leaf, *codes)
         p = float(log_p.detach().exp())
         if level is None:
@@ -225,7 +233,13 @@ class Worths(Learned):
         involved = np.concatenate(codes)
         (slope,) = torch.autograd.grad(log_p, leaf)
         at = slope.numpy()[involved]
-        matrix = self.covariance([self.items_[code] for code in involved])
+        if x is None:
+            matrix = self.covariance([self.items_[code] for code in involved])
+        else:
+            matrix, at = (
+                self._parameter_covariance(self._kind(None)),
+                np.append(slope, slope.numpy() @ x),
+            )
         miss = np.asarray(-np.expm1(float(log_p.detach())))
         variance = np.asarray(at @ matrix @ at)
         low, high = log_odds_interval(np.asarray(float(log_p.detach())), miss, variance, level)

@@ -203,6 +203,14 @@ class Model:
     uncertainty: Annotated[str, option(
         "What intervals rest on: information, or sandwich, which holds with enough lists even "
         "where the model is wrong.", metavar="KIND", panel=MODEL)] = "information"
+    covariate: Annotated[list[str] | None, option(
+        "Column that a vote depends on besides the items, with a coefficient that is estimated: in "
+        "a table of games it adds to the first side's lead, in one of lists to the item's "
+        "log-worth. \"COLUMN - COLUMN\", with blanks, is a difference. Repeat for several.",
+        metavar="COLUMN", panel=MODEL)] = None
+    clusters: Annotated[list[str] | None, option(
+        "Column of votes that belong together, such as who voted: intervals rest on how votes "
+        "vary between these. Repeat for several at once.", metavar="COLUMN", panel=MODEL)] = None
     home: Annotated[bool, option(
         "Models of games: the first side has an advantage, which is estimated.", "--home",
         panel=MODEL)] = False
@@ -258,6 +266,7 @@ class Model:
             ("--prior", self.prior != "none"), ("--solver", self.solver != "auto"),
             ("--home", self.home), ("--ties", self.ties is not None),
             ("--time", self.time is not None),
+            ("--covariate", bool(self.covariate)), ("--clusters", bool(self.clusters)),
         ):  # fmt: skip
             if given:
                 more = "; --l2 keeps coefficients small" if name == "--prior" else ""
@@ -272,11 +281,21 @@ class Model:
             ("--home", self.home), ("--ties", self.ties is not None),
             ("--time", self.time is not None),
             (f"--model {self.model}", _plain(self.model or "pl-partition") != "pl-partition"),
+            ("--covariate", bool(self.covariate)), ("--clusters", bool(self.clusters)),
         ):  # fmt: skip
             if given:
                 raise ValueError(
                     f"--groups is for pl-partition without features: leave out {name}."
                 )
+
+    @property
+    def covariates(self) -> list[str | tuple[str, str]]:
+        """Columns, and pairs of which the difference counts."""
+        found: list[str | tuple[str, str]] = []
+        for spelled in self.covariate or ():
+            one, minus, other = (part.strip() for part in spelled.partition(" - "))
+            found.append((one, other) if minus else one)
+        return found
 
     def name_for(self, data: Rankings | Games | None) -> str:
         """The model's; without data, if nobody asks for one, that of one with the same options."""
@@ -288,7 +307,8 @@ class Model:
             return self.model
         if isinstance(data, Games) and _tied_games(data)[0] and self.features is None:
             return "davidson"
-        return "bradley-terry" if self.home else "pl-partition"
+        of_games = self.home or (isinstance(data, Games) and self.covariate)
+        return "bradley-terry" if of_games else "pl-partition"
 
     def make(
         self, data: Rankings | Games | None, *, seed: int, top_k: int | None
@@ -304,6 +324,8 @@ class Model:
         kind = _plain(model)
         prior = None if self.prior == "none" else self.prior
         own: dict[str, Any] = {"uncertainty": self.uncertainty}
+        if self.features is None:
+            own |= {"covariates": self.covariates or None, "clusters": self.clusters or None}
         if self.max_iter is not None:
             own["max_iter"] = self.max_iter
         if self.groups is not None:
@@ -397,9 +419,15 @@ def aggregate(
         raise ValueError("--next-pairs is for one ranking of all: leave out --groups.")
     options.use_threads(threads)
     fitted = model.make(None, seed=seed, top_k=results.top_k)
+    from tierrank.aggregation.votes import columns_of_covariates
+
     with cluster.client() if cluster else nullcontext() as client:
         with waiting(f"Reading {file}"):
-            data = source.read(file, client, keep=() if model.time is None else (model.time,))
+            data = source.read(
+                file, client,
+                keep=[*(model.clusters or ()), *([] if model.time is None else [model.time])],
+                keep_items=list(columns_of_covariates(model.covariates)),
+            )  # fmt: skip
         file = Path(named(file))
         if data.read_as:
             note(f"{file.name}: {data.read_as}.")

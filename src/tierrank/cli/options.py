@@ -41,6 +41,7 @@ _PYTHON_WORDS = {"None": None, "True": True, "False": False}
 _OPTIONS = {
     "objective": "--model", "tie_words": "--tie-word", "cache": "--cache-folder",
     "variance": "--innovation", "keep": "--time or --clusters",
+    "covariates": "--covariate", "keep_items": "--covariate",
 }  # fmt: skip
 COLUMNS = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
 # What a terminal would obey, but for the line break.

@@ -28,6 +28,7 @@ Kind = Literal["information", "sandwich"]
 VANISHED = 1e-14  # part of a diagonal that is left by elimination, and is a rounding error
 COLUMN_TOLERANCE = 1e-10
 MOST_PRODUCTS = 10_000  # of a column
+FLAT = 1e-9  # curvature relative to the data: directions of which to blame for having none
 INVOLVED = 0.01  # least part of a direction that counts
 SHOWN = 10  # names in a message
 
@@ -121,6 +122,32 @@ def dependent(matrix: FloatArray, smallest: float) -> BoolArray | None:
     values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
     flat = vectors[:, values < smallest]
     return np.abs(flat).max(axis=1) > INVOLVED if flat.size else None
+
+
+def undetermined(hessian: FloatArray, scale: FloatArray, shared: int, worths: int) -> IntArray:
+    """Parameters that can move with next to no change of what was minimised.
+
+    Parameters
+    ----------
+    hessian
+        [parameters, parameters] its second derivatives
+    scale
+        [parameters] what each part of the gradient is a sum over
+    shared
+        how many of the first can move together without a change, which is no news
+    worths
+        how many of the first are log-worths, most of which stay where they are
+    """
+    root = np.sqrt(scale)
+    scaled = hessian / np.outer(root, root)
+    if shared:
+        together = np.where(np.arange(len(root)) < shared, root, 0.0)
+        scaled += np.outer(together, together) / (together @ together)
+    values, vectors = np.linalg.eigh(scaled)
+    moves = vectors[:, values <= max(FLAT, float(values[0]))] / root[:, None]
+    moves[:worths] -= np.median(moves[:worths], axis=0)
+    sizes = np.abs(moves) / np.maximum(np.abs(moves).max(axis=0), np.finfo(float).tiny)
+    return np.flatnonzero(sizes.max(axis=1) > INVOLVED)
 
 
 def some(names: Sequence[Any]) -> str:

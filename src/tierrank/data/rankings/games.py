@@ -422,6 +422,7 @@ def read_games(
     winner_as: WinnerAs = "either",
     tie_words: Sequence[str] = TIE_WORDS,
     keep: Sequence[str] = (),
+    keep_items: Sequence[str] = (),
     format: TableFormat | None = None,
     separator: str | None = None,
     max_expansion: float | None = None,
@@ -463,8 +464,8 @@ def read_games(
         "name" or "side" if winners are only written so; "either" takes both
     tie_words
         words for a tie, in the column of winners; upper and lower case are the same
-    keep
-        further columns that go along as `beside` of the games
+    keep, keep_items
+        further columns that go along as `beside` of the games (of lists, the latter vary within)
     format, separator
         as for `read_table`
     max_expansion
@@ -534,7 +535,8 @@ def read_games(
         else:
             outcome = np.full(table.rows, FIRST, dtype=np.int8)  # the winner's column is first
         away = None if columns.neutral is None else _truth(table, columns.neutral)[rows]
-        beside = {name: table.cells(name, "keep")[rows] for name in keep}
+        kept = [*((name, "keep") for name in keep), *((name, "keep_items") for name in keep_items)]
+        beside = {name: table.cells(name, how)[rows] for name, how in kept}
     return Games(
         sides.names, sides.first[rows], sides.second[rows], outcome, weights, away, beside=beside
     )
