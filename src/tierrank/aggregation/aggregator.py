@@ -403,6 +403,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         self.solver_ = solvers.choose(self.solver, lists, parts)
         before = init_model is not None
         start = worths_before(init_model, lists.items) if before else self._start(lists)
+        self.covariate_names_ = self._covariate_names()
         start = np.append(start, np.zeros(len(self.covariate_names_)))
         end = self._minimise(lists, parts, start, seed, watch)
         self.items_, self.lists_, self._numbers_of = lists.items, lists, None
@@ -530,7 +531,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
             clusters = clusters[np.asarray(known.keys)[lists]]
             check_clusters(self.clusters, clusters, (known.n_items or 0) + x.shape[1])
         entries = np.repeat(there, known.lengths.numpy())
-        return Votes.of(known[lists], counts[lists], x[entries], self.covariate_names_, clusters)
+        return Votes.of(known[lists], counts[lists], x[entries], self._covariate_names(), clusters)
 
     def _read_x(self, rankings: Any, tiers: Tiers, known: Tiers) -> FloatArray:
         """[entries, covariates] of lists as they are fitted, which have to be those given."""
@@ -755,6 +756,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         fitted = cls(**info["parameters"])
         fitted._check()
         fitted.items_ = state.names_from(info["items"], "item")
+        fitted.covariate_names_ = fitted._covariate_names()
         items, beside = len(fitted.items_), len(fitted.covariate_names_)
         size = items + beside
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(state.KINDS, (size, size))

@@ -291,6 +291,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         w, extras, coef = np.split(end.point, [len(fixtures.players), loss.games.plain])
         self.items_, self._prior, self._coef = fixtures.players, prior, coef
         self._fixtures = fixtures if votes is None else votes
+        self.covariate_names_ = self._covariate_names()
         self._numbers_of = None
         self.log_worths_ = w - w.mean()
         self._covariances = {kind: covariance}
@@ -332,7 +333,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
     def _titles(self, fixtures: Fixtures) -> list[str]:
         """[parameters] names of all that is estimated."""
         names = [TITLES[self.model][name] for name in self._extra_names]
-        return [*map(str, fixtures.players), *names, *self.covariate_names_]
+        return [*map(str, fixtures.players), *names, *self._covariate_names()]
 
     # -- parameters beside the worths ---------------------------------------------------------
 
@@ -708,6 +709,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         extras = {name: float(info["extras"][name]) for name in expected}
         if len(info["extras"]) != len(extras):
             raise ValueError(f"the parameters are {expected}, not {sorted(info['extras'])}")
+        fitted.covariate_names_ = fitted._covariate_names()
         beside = len(fitted.covariate_names_)
         size = len(items) + len(extras) + beside
         shapes: dict[str, tuple[int, ...]] = {

@@ -41,10 +41,7 @@ class FittedVotes(FittedWorths):
     covariates: Sequence[str | tuple[str, str]] | None
     clusters: str | Sequence[str] | None
 
-    @property
-    def covariate_names_(self) -> tuple[str, ...]:
-        """Names of the covariates; of a difference, "length_a - length_b"."""
-        return tuple(map(covariate_name, self.covariates or ()))
+    covariate_names_: tuple[str, ...]  # of a difference, "length_a - length_b"
 
     @property
     def coef_(self) -> FloatArray:
@@ -103,11 +100,15 @@ class FittedVotes(FittedWorths):
                         f"counts, and {each!r} is neither",
                     )  # fmt: skip
         for what, names in (
-            ("covariates", self.covariate_names_), ("clusters", cluster_names(self.clusters))
+            ("covariates", self._covariate_names()), ("clusters", cluster_names(self.clusters))
         ):  # fmt: skip
             if len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)
                 raise ArgumentError(Argument(what), f" names {twice!r} twice: name each once")
+
+    def _covariate_names(self) -> tuple[str, ...]:
+        """Of those that a fit is to have."""
+        return tuple(map(covariate_name, self.covariates or ()))
 
     def _columns_beside(self) -> list[str]:
         """Columns of votes that the fit needs."""
