@@ -508,5 +508,5 @@ def test_covariates_that_have_no_place_are_refused():
     with pytest.raises(ValueError, match="rankings do not say which of two items was the first"):
         tr.PairedTies("bradley-terry", covariates=["turn"]).fit(two)
     assert len(pairs) == 300
-    with pytest.raises(AttributeError, match="no coefficients without covariates"):
+    with pytest.raises(AttributeError, match="no attribute 'coef_': there were no covariates"):
         _ = tr.PairedTies("bradley-terry").fit(games).coef_

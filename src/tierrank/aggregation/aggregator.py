@@ -403,14 +403,14 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         self.solver_ = solvers.choose(self.solver, lists, parts)
         before = init_model is not None
         start = worths_before(init_model, lists.items) if before else self._start(lists)
-        self.covariate_names_ = self._covariate_names()
-        start = np.append(start, np.zeros(len(self.covariate_names_)))
+        start = np.append(start, np.zeros(len(self._covariate_names())))
         end = self._minimise(lists, parts, start, seed, watch)
         self.items_, self.lists_, self._numbers_of = lists.items, lists, None
         self._parts, self._scores, self._prior = parts, end.point, prior
         self._covariances, self._connectivity, self._votes = {}, connected, votes
         w, coef = np.split(end.point, [len(lists.items)])
         self._unit = np.empty(0) if votes is None else votes.unit
+        self.covariate_names_ = self._covariate_names()
         self.log_worths_, self._coef = w - w.mean(), coef / self._unit
         if self.covariates:
             self._check_maximum(parts, end)
@@ -629,7 +629,8 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         """What is minimised: of the lists, and of a prior of log-worths."""
         if prior is None:
             return Sum(parts)
-        return Sum([*parts, OnWorths(prior, len(self.covariate_names_))])
+        beside = parts[0].x.shape[1] if isinstance(parts[0], EntryTerm) else 0
+        return Sum([*parts, OnWorths(prior, beside)])
 
     # -- with covariates ----------------------------------------------------------------------
 

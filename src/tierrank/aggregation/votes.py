@@ -48,7 +48,9 @@ class FittedVotes(FittedWorths):
         """[covariates] what a unit more of each adds to the lead, or to the log-worth."""
         check_is_fitted(self, "log_worths_")
         if not self.covariates:
-            raise AttributeError("there are no coefficients without covariates=")
+            raise AttributeError(
+                f"this {type(self).__name__} has no attribute 'coef_': there were no covariates"
+            )
         return self._coef.copy()
 
     @property

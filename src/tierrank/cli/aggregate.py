@@ -324,8 +324,7 @@ class Model:
         kind = _plain(model)
         prior = None if self.prior == "none" else self.prior
         own: dict[str, Any] = {"uncertainty": self.uncertainty}
-        if self.features is None:
-            own |= {"covariates": self.covariates or None, "clusters": self.clusters or None}
+        voted = {"covariates": self.covariates or None, "clusters": self.clusters or None}
         if self.max_iter is not None:
             own["max_iter"] = self.max_iter
         if self.groups is not None:
@@ -347,8 +346,11 @@ class Model:
             return self._through_time(kind)
         if kind in GAMES:
             estimator = PairedTies
-            own |= {"model": kind, "home": self.home, "ties": self.ties, "prior": prior}
+            own |= {"model": kind, "home": self.home, "ties": self.ties, "prior": prior} | voted
         elif kind == DAVIDSON_LUCE:
+            for name, values in (("--covariate", self.covariate), ("--clusters", self.clusters)):
+                if values:
+                    raise ValueError(f"{name}: {kind} takes none; leave it out.")
             estimator, own = DavidsonLuce, own | {"prior": prior}
         else:
             objective, params = _parse_objective(model)
@@ -356,7 +358,8 @@ class Model:
                 "objective": objective, "objective_params": params or None, "random_state": seed
             }  # fmt: skip
             if self.features is None:
-                estimator, own = RankAggregator, own | {"solver": self.solver, "prior": prior}
+                estimator, own = RankAggregator, own | voted
+                own |= {"solver": self.solver, "prior": prior}
             else:
                 estimator, own = FeatureAggregator, own | {"l2": self.l2}
         found = estimator(**own)
