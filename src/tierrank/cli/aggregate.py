@@ -342,15 +342,16 @@ class Model:
                 f"--top-k: {kind} is a model of games, and says nothing of longer lists; "
                 "--model pl-partition does."
             )
+        other = "--time" if self.time is not None else kind if kind == DAVIDSON_LUCE else None
+        for name, values in (("--covariate", self.covariate), ("--clusters", self.clusters)):
+            if values and other is not None:
+                raise ValueError(f"{name} does not go with {other}: leave one of them out.")
         if self.time is not None:
             return self._through_time(kind)
         if kind in GAMES:
             estimator = PairedTies
             own |= {"model": kind, "home": self.home, "ties": self.ties, "prior": prior} | voted
         elif kind == DAVIDSON_LUCE:
-            for name, values in (("--covariate", self.covariate), ("--clusters", self.clusters)):
-                if values:
-                    raise ValueError(f"{name}: {kind} takes none; leave it out.")
             estimator, own = DavidsonLuce, own | {"prior": prior}
         else:
             objective, params = _parse_objective(model)
