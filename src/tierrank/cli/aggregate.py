@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,6 +59,9 @@ class Results:
         "Items that the table shows.", min=1, panel=_OUT, default=f"all, or the first {SHOWN}"
     )] = None
     level: Annotated[float, option("How sure intervals are.", panel=_OUT)] = 0.95
+    by: Annotated[str | None, option(
+        "One ranking for each value of a column, such as a category or a language: a table each, "
+        "and tabs of the report.", metavar="COLUMN", panel=_OUT)] = None
     scale: Annotated[str, option(
         "How worths are told: log-worth; elo, ratings as in chess, 400 / ln 10 points a log-worth; "
         "or worth, the probability to be the first of all.", metavar="NAME", panel=_OUT
@@ -421,40 +425,35 @@ def aggregate(
         raise ValueError("--neutral says where there is no home advantage: it goes with --home.")
     if results.next_pairs is not None and model.groups is not None:
         raise ValueError("--next-pairs is for one ranking of all: leave out --groups.")
+    if results.by is not None:
+        for option_name, given in (
+            ("--groups", model.groups), ("--time", model.time), ("--save", results.save),
+            ("--next-pairs", results.next_pairs),
+        ):  # fmt: skip
+            if given is not None:
+                raise ValueError(f"{option_name} is for one ranking of all: leave out --by.")
     options.use_threads(threads)
-    fitted = model.make(None, seed=seed, top_k=results.top_k)
+    fitted: Any = model.make(None, seed=seed, top_k=results.top_k)  # refuses what is wrong
     from tierrank.aggregation.votes import columns_of_covariates
 
     with cluster.client() if cluster else nullcontext() as client:
         with waiting(f"Reading {file}"):
+            beside = [*(model.clusters or ()), model.time, results.by]
             data = source.read(
-                file, client,
-                keep=[*(model.clusters or ()), *([] if model.time is None else [model.time])],
+                file, client, keep=list(dict.fromkeys(name for name in beside if name)),
                 keep_items=list(columns_of_covariates(model.covariates)),
             )  # fmt: skip
         file = Path(named(file))
         if data.read_as:
             note(f"{file.name}: {data.read_as}.")
-        everybody = data.items
-        data, left_out = source.fewer(data, None if model.model is None else fitted.ties_connect)
-        if left_out:
-            note(left_out)
-        if model.model is None:  # by what is left: with somebody, all ties may have gone
-            fitted = model.make(data, seed=seed, top_k=results.top_k)
-        _look_at_games(model, fitted, data, file)
-        anchor = _anchor(results.anchor, data.items)
-        table = model.features
-        features = () if table is None else (read_features(table, everybody, data.items),)
-        _fit(fitted, data, file, *features)
-        groups = {
-            f"group {group.number} ({group.share_:.0%})": group
-            for group in getattr(fitted, "groups_", ())
-        }
-        with waiting("Computing intervals"):
-            pages = {
-                name: _page(each, data, file, results, published, anchor, seed)
-                for name, each in (groups or {"": fitted}).items()
-            }
+        rank = partial(
+            _ranked, file=file, results=results, published=published, model=model, source=source,
+            seed=seed,
+        )  # fmt: skip
+        if results.by is None:
+            fitted, pages = rank(data)
+        else:
+            fitted, pages = None, _ranked_by(data, file, results.by, rank)
     for line in dict.fromkeys(line for page in pages.values() for line in page.notes):
         note(line)
     for tried in getattr(fitted, "tried_", ()):
@@ -463,8 +462,68 @@ def aggregate(
             f"{tried.log_likelihood:,.2f}, {tried.parameters} parameters, "
             f"AIC {tried.aic:,.1f}, BIC {tried.bic:,.1f}."
         )
-    results.show(fitted, pages if groups else pages[""], file, published)
+    of = {} if results.by is None else {"of": results.by}
+    results.show(fitted, pages[""] if list(pages) == [""] else pages, file, published, **of)
     results.show_next(fitted)
+
+
+def _ranked(
+    data: Any,
+    *,
+    file: Path,
+    results: Results,
+    published: Published,
+    model: Model,
+    source: Source,
+    seed: int,
+) -> tuple[Any, dict[str, AggregationPage]]:
+    """Fit, and give the fit with a page for each of its groups, or one with no name."""
+    fitted = model.make(None, seed=seed, top_k=results.top_k)
+    everybody = data.items
+    data, left_out = source.fewer(data, None if model.model is None else fitted.ties_connect)
+    if left_out:
+        note(left_out)
+    if model.model is None:  # by what is left: with somebody, all ties may have gone
+        fitted = model.make(data, seed=seed, top_k=results.top_k)
+    _look_at_games(model, fitted, data, file)
+    anchor = _anchor(results.anchor, data.items)
+    table = model.features
+    features = () if table is None else (read_features(table, everybody, data.items),)
+    _fit(fitted, data, file, *features)
+    groups = {
+        f"group {group.number} ({group.share_:.0%})": group
+        for group in getattr(fitted, "groups_", ())
+    }
+    with waiting("Computing intervals"):
+        return fitted, {
+            name: _page(each, data, file, results, published, anchor, seed)
+            for name, each in (groups or {"": fitted}).items()
+        }
+
+
+def _ranked_by(
+    data: Any, file: Path, column: str, rank: Callable[[Any], tuple[Any, dict[str, Any]]]
+) -> dict[str, AggregationPage]:
+    """A page for each value of a column; what has no ranking of its own is told, and left out."""
+    from tierrank.data import DataFileError
+
+    if not hasattr(data, "by"):
+        raise DataFileError(file, None, "--by is for lists in one process, and these are too many.")
+    try:
+        parts = data.by(column)
+    except ValueError as error:
+        raise DataFileError(file, None, str(error)) from None
+    pages = {}
+    for value, part in parts.items():
+        note(f"{column}: {value}.")
+        try:
+            pages[str(value)] = rank(part)[1][""]
+        except ValueError as error:
+            why = str(error).removeprefix(f"{file}: ").partition("\n")[0]
+            note(f"It is left out: {why}")
+    if not pages:
+        raise DataFileError(file, None, f"no {column} has a ranking of its own.")
+    return pages
 
 
 def _look_at_games(model: Model, fitted: Any, data: Rankings | Games, file: Path) -> None:

@@ -40,7 +40,7 @@ _PYTHON_WORDS = {"None": None, "True": True, "False": False}
 # Arguments of the library that have an option of another name, and those that name columns.
 _OPTIONS = {
     "objective": "--model", "tie_words": "--tie-word", "cache": "--cache-folder",
-    "variance": "--innovation", "keep": "--time or --clusters",
+    "variance": "--innovation", "keep": "--by, --time or --clusters",
     "covariates": "--covariate", "keep_items": "--covariate",
 }  # fmt: skip
 COLUMNS = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
