@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 # Compiled modules are kept: the tests start many processes, and each would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-native lint style types format bench install wheel clean distclean
+.PHONY: help demo test test-slow test-native lint style types format bench docs install wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -57,6 +57,10 @@ bench: $(VENV)/.installed-bench ## time all beside its peers (BENCH=objectives B
 	@set -e; for name in $(BENCH); do \
 	$(BIN)/python benchmarks/$$name.py $(patsubst %.json,%-$$name.json,$(BENCH_FLAGS)); done
 
+docs: $(VENV)/.installed-docs ## build the site into docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
+	@echo "The site: docs/_build/html/index.html"
+
 install: $(VENV)/.installed-dev ## install into .venv with the tools for development
 
 # On Linux a wheel brings the C++ library of its compiler along, since that of another machine may be older.
@@ -68,7 +72,7 @@ wheel: $(VENV)/.installed-dev ## build a wheel into dist/, which needs no compil
 	@$(BIN)/python -m auditwheel show dist/*.whl || true
 
 clean: ## remove caches and builds
-	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist docs/_build docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv as well
@@ -129,3 +133,7 @@ $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE
 $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
 	$(call pip_install,[bench])
 	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
+
+$(VENV)/.installed-docs: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
+	$(call pip_install,[docs])
+	@touch $(VENV)/.installed $@

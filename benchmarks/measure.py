@@ -352,7 +352,7 @@ def as_markdown(table: Table) -> str:
     lines = [[column.name for column in table.columns], *table.cells()]
     widths = [max(3, *map(len, cells)) for cells in zip(*lines, strict=True)]
     lines.insert(1, ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
-    text = [f"\n### {table.title}\n"]
+    text = [f"\n## {table.title}\n"]
     for first, *others in lines:
         padded = [first.ljust(widths[0]), *map(str.rjust, others, widths[1:])]
         text.append(f"| {' | '.join(padded)} |")

@@ -294,8 +294,9 @@ def pmop_mh(
         number of proposals
     as_printed
         accept with probability min(1, Φ(S)/Φ(X)), as algorithm 1 has it. The proposal is not
-        symmetric, and this chain tends to Φ(S)/C(N, |S|), not to Φ(S): small and large subsets
-        come too often. By default the ratio has the factor C(N, |S|)/C(N, |X|) that mends it.
+        symmetric, and this chain tends to ``Φ(S)/C(N, |S|)``, not to Φ(S): small and large subsets
+        come too often. By default the ratio has the factor ``C(N, |S|)/C(N, |X|)`` that
+        mends it.
     """
     given = Scores(scores)
     stages = Stages(given.values, tiers, direction)
@@ -349,8 +350,8 @@ def cox_discrete(
     regression. `pl_partition` sums over the orders of a tier instead, as if its items had been
     chosen one by one. Where all tiers but the last have one item, the two agree.
 
-    The sum is an elementary symmetric polynomial: it takes n_m |R_m| steps a stage, of which
-    |R_m| are one after the other. Twice differentiable. Parameters as in `pl_partition`.
+    The sum is an elementary symmetric polynomial: it takes ``n_m |R_m|`` steps a stage, of
+    which ``|R_m|`` are one after the other. Twice differentiable. Parameters as in `pl_partition`.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def log_prob(scores: Any, tiers: Tiers, *, tier_weights: Any = None) -> Any:
     Returns
     -------
     [lists] log-probabilities, torch or numpy as the scores are; 0 for a list of one tier.
-    Twice differentiable. Relative to max(1, |log P|), errors stay below 1e-12 in float64 and
+    Twice differentiable. Relative to ``max(1, |log P|)``, errors stay below 1e-12 in float64 and
     1e-5 in float32.
 
     Raises
