@@ -181,6 +181,27 @@ def test_pairs_to_ask_next_are_those_that_python_gives(run, games, tmp_path):
     assert "30 games that tell most" not in run("aggregate", games, "--csv", "-").text
 
 
+def test_what_becomes_of_words_for_outcomes_is_chosen_and_said(run, games, tmp_path):
+    text = games.read_text()
+    games.write_text(text + "p0,p1,bothbad\n" * 9 + "p1,p2,bad input\n" * 2 + "p2,p3,skip\n")
+    refused = run("aggregate", games)
+    assert refused.code
+    assert 'or say what it means: --tie-word "bad input" (a tie), --drop-word "bad input"' in (
+        refused.text
+    )
+    dropped = ["--drop-word", "skip", "--drop-word", "bad input"]
+    page = tmp_path / "page.html"
+    ran = run("aggregate", games, *dropped, "--out", page)
+    assert ran.code == 0, ran.text
+    said = '9 games said "bothbad", taken as ties; 1 game said "skip", left out'
+    assert said in ran.text
+    assert "taken as ties" in page.read_text()
+    ran = run("aggregate", games, *dropped, "--both-lose", "bothbad", "--csv", "-")
+    assert ran.code == 0, ran.text
+    assert "(neither)" in [row["item"] for row in records(ran.out)]
+    assert "taken as wins of (neither) over both" in ran.err
+
+
 def test_ties_of_games_by_the_million_are_not_lost(run, games, monkeypatch):
     tied = games.read_text().count(",tie")
     for name, value in (("LARGE", 0), ("FEW", 0), ("PART", 50)):

@@ -58,7 +58,7 @@ def test_what_a_preflib_file_left_to_be_assumed_is_one_line(run, tmp_path):
         ("a,b,n\nx,y,3\n", ["--tied", "n"], "--tied counts ties beside wins"),
         ("list,item,rank\n1,a,1\n1,a,2\n", [], "pass --twice best"),
         ("a,b,winner\nx,y,x\nx,y,nobody\n", [], "line 3: the winner is 'nobody'"),
-        ("a,b,winner\nx,y,x\nx,y,nobody\n", [], "words for a tie with --tie-word"),
+        ("a,b,winner\nx,y,x\nx,y,nobody\n", [], "--tie-word nobody (a tie), --drop-word nobody"),
         ("a,b,score\nx,y,1\n", [], "pass --winner, or --first-score and --second-score, or "
          "--first-wins and --second-wins and --tied"),
         ("a;b;winner\nx;y;x\n", [], 'pass --separator ";"'),

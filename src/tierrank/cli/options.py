@@ -39,8 +39,8 @@ _PYTHON_WORDS = {"None": None, "True": True, "False": False}
 
 # Arguments of the library that have an option of another name, and those that name columns.
 _OPTIONS = {
-    "objective": "--model", "tie_words": "--tie-word", "cache": "--cache-folder",
-    "variance": "--innovation", "keep": "--by, --time or --clusters",
+    "objective": "--model", "tie_words": "--tie-word", "drop_words": "--drop-word",
+    "cache": "--cache-folder", "variance": "--innovation", "keep": "--by, --time or --clusters",
     "covariates": "--covariate", "keep_items": "--covariate",
 }  # fmt: skip
 COLUMNS = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}

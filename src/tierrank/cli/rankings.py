@@ -124,7 +124,14 @@ class Source:
         panel=_GAMES, default="either")] = None
     tie_word: Annotated[list[str] | None, option(
         "Word for a tie in the column of winners. Repeat for several.", metavar="WORD",
-        panel=_GAMES, default="tie, draw, equal, both, …")] = None
+        panel=_GAMES, default="tie, draw, equal, both, bothbad, …")] = None
+    drop_word: Annotated[list[str] | None, option(
+        "Word there of games that are left out, such as invalid or skip. Repeat for several.",
+        metavar="WORD", panel=_GAMES)] = None
+    both_lose: Annotated[list[str] | None, option(
+        "Word there that neither side is good enough, such as bothbad: every game is then a "
+        "choice out of three, and (neither) an item with a worth. Repeat for several.",
+        metavar="WORD", panel=_GAMES)] = None
     # fmt: on
 
     def __post_init__(self) -> None:
@@ -231,6 +238,8 @@ class Source:
             "wins": self.first_wins and (self.first_wins, self.second_wins),
             "ties": self.tied,
             "tie_words": self.tie_word,
+            "drop_words": self.drop_word,
+            "both_lose": self.both_lose,
         }
         return {name: value for name, value in given.items() if value}
 

@@ -6,6 +6,7 @@ A row of a table has two sides, and a winner, two scores, or counts.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -402,7 +403,10 @@ SIDE_WORDS = (
     ("first", "second"), ("a", "b"), ("left", "right"), ("model_a", "model_b"), ("home", "away"),
 )  # fmt: skip
 
-_UNKNOWN = 2
+PLAIN_TIES = ("tie", "tied", "draw", "drawn", "equal")  # that need no remark
+NEITHER = "(neither)"  # the item that wins where both sides are said to lose
+
+_UNKNOWN, _DROPPED, _BOTH_LOSE = 2, 3, 4
 
 
 @expands
@@ -421,12 +425,14 @@ def read_games(
     neutral: str | None = None,
     winner_as: WinnerAs = "either",
     tie_words: Sequence[str] = TIE_WORDS,
+    drop_words: Sequence[str] = (),
+    both_lose: Sequence[str] = (),
     keep: Sequence[str] = (),
     keep_items: Sequence[str] = (),
     format: TableFormat | None = None,
     separator: str | None = None,
     max_expansion: float | None = None,
-) -> Games:
+) -> Any:
     """Read games of two sides from a table: who met, and how it ended.
 
     How it ended is said in one of three ways: a winner, two scores, or how often each side won.
@@ -463,13 +469,28 @@ def read_games(
     winner_as
         "name" or "side" if winners are only written so; "either" takes both
     tie_words
-        words for a tie, in the column of winners; upper and lower case are the same
+        words for a tie, in the column of winners; upper and lower case are the same. "bothbad" is
+        among those that are known without it; `read_as` of the games says how many said so.
+    drop_words
+        words, in the same column, of games that are left out: "invalid", "skip". One that would
+        otherwise be a word for a tie is none then.
+    both_lose
+        words that say that neither side is good enough: "bothbad". If there are any, every row is
+        a choice out of three, the two sides and an item "(neither)", and what is read are not
+        games but `Rankings`, a list of the three a row: the winner over the other two; both sides,
+        if they tie, over neither; or neither over both. So "(neither)" has a worth of its own, as
+        the option to take nothing has in models of discrete choice: a side that is below it is
+        more often refused than taken.
     keep, keep_items
         further columns that go along as `beside` of the games (of lists, the latter vary within)
     format, separator
         as for `read_table`
     max_expansion
         how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+
+    Returns
+    -------
+    `Games`; `Rankings` with `both_lose`
 
     Raises
     ------
@@ -489,6 +510,13 @@ def read_games(
     ... )
     >>> read_games(votes)
     Games(3 games of 3 sides: the first won 2, the second won 0, 1 tied)
+      read as: 1 game said "tie (bothbad)", taken as a tie
+    >>> read_games(votes, both_lose=["tie (bothbad)"])
+    Rankings(3 lists of weight 3, 4 items)
+      1 × gull > {wren, (neither)}
+      1 × (neither) > {wren, crow}
+      ... 1 more
+      read as: 1 game said "tie (bothbad)", taken as a win of (neither) over both
     >>> matches = pl.DataFrame(
     ...     {
     ...         "home_team": ["Roma", "Ajax"],
@@ -503,10 +531,7 @@ def read_games(
     if winner_as not in get_args(WinnerAs):
         known = get_args(WinnerAs)
         raise ArgumentError(Argument("winner_as"), f" is one of {known}, not {winner_as!r}.")
-    if isinstance(tie_words, str):
-        raise ArgumentError(
-            Argument("tie_words"), f" is a list of words, not one string: [{tie_words!r}]."
-        )
+    meanings = OutcomeWords.of(tie_words, drop_words, both_lose)
     named = {
         "first": first, "second": second, "winner": winner, "loser": loser,
         "first_score": first_score, "second_score": second_score, "wins": wins, "ties": ties,
@@ -524,22 +549,76 @@ def read_games(
         rows, weights = np.arange(table.rows), np.ones(table.rows)
         if columns.weight is not None:
             weights = table.weights(columns.weight)
+        said = ""
+        if columns.winner is None and (drop_words or both_lose):
+            words = Argument("drop_words" if drop_words else "both_lose")
+            table.refuse(words, " are words in a column of winners, and there is none.")
         if columns.wins is not None:
             rows, outcome, weights = _counted(table, columns.wins, columns.ties)
         elif columns.scores is not None:
             outcome = _by_scores(table, columns.scores)
         elif columns.winner is not None:
             names = (table.names[columns.first], table.names[columns.second])
-            winners = _Winners(columns.winner, winner_as, tie_words, names)
-            outcome = _by_winner(table, sides, winners)
+            winners = _Winners(columns.winner, winner_as, meanings, names)
+            outcome, said = _by_winner(table, sides, winners)
+            rows = np.flatnonzero(outcome != _DROPPED)
+            if len(outcome) and not len(rows):
+                table.refuse("every game is left out by ", Argument("drop_words"), ".")
+            outcome, weights = outcome[rows], weights[rows]
         else:
             outcome = np.full(table.rows, FIRST, dtype=np.int8)  # the winner's column is first
         away = None if columns.neutral is None else _truth(table, columns.neutral)[rows]
         kept = [*((name, "keep") for name in keep), *((name, "keep_items") for name in keep_items)]
         beside = {name: table.cells(name, how)[rows] for name, how in kept}
-    return Games(
-        sides.names, sides.first[rows], sides.second[rows], outcome, weights, away, beside=beside
+        both = sides.first[rows], sides.second[rows]
+        if both_lose:
+            if away is not None:
+                table.refuse(Argument("both_lose"), " makes lists, which know no neutral ground.")
+            if keep_items:
+                what = " makes lists of three items, of which a row says nothing one by one."
+                table.refuse(Argument("both_lose"), what)
+            return _choices(sides.names, *both, outcome, weights, said, beside)
+    return Games(sides.names, *both, outcome, weights, away, said, beside)
+
+
+def _choices(
+    names: Sequence[Any],
+    first: IntArray,
+    second: IntArray,
+    outcome: OutcomeArray,
+    weights: FloatArray,
+    said: str,
+    beside: Mapping[str, AnyArray],
+) -> Rankings:
+    """Lists of three: what was taken, both sides of a tie, over what was not; or neither over both.
+
+    A vote of this kind is a choice out of {first, second, neither}: under Plackett-Luce each is
+    taken with a probability proportional to its worth.
+    """
+    if NEITHER in names:
+        raise ValueError(f"a side is called {NEITHER}, as the option to take neither is: rename it")
+    neither = np.full_like(first, len(names))
+    # the three items in the order of each outcome
+    orders = {
+        FIRST: (first, second, neither),
+        SECOND: (second, first, neither),
+        TIE: (first, second, neither),
+        _BOTH_LOSE: (neither, first, second),
+    }
+    items = np.empty((len(first), 3), dtype=np.int64)
+    for ended, order in orders.items():
+        which = outcome == ended
+        items[which] = np.stack(order, axis=1)[which]
+    starts = 3 * np.arange(len(first))
+    cuts = np.stack([starts, starts + np.where(outcome == TIE, 2, 1)], axis=1).ravel()
+    tiers = Tiers(
+        items=torch.from_numpy(items.ravel()),
+        tier_offsets=torch.from_numpy(np.append(cuts, 3 * len(first))),
+        list_offsets=torch.from_numpy(2 * np.arange(len(first) + 1)),
+        n_items=len(names) + 1,
+        names=(*names, NEITHER),
     )
+    return Rankings(tiers, weights, said, beside)
 
 
 # Which columns ------------------------------------------------------------------------------------
@@ -655,17 +734,84 @@ def _counted(
     return rows, np.array(list(ends), dtype=np.int8)[places], counts[rows, places]
 
 
+class OutcomeWords(NamedTuple):
+    """Words that name neither side: what becomes of them, in plain lower case."""
+
+    ties: tuple[str, ...]
+    dropped: tuple[str, ...]
+    both_lose: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, tie_words: Sequence[str], drop_words: Sequence[str], both_lose: Sequence[str]
+    ) -> OutcomeWords:
+        """From the arguments of `read_games`; refuses a word that is to mean two things."""
+        given = {"tie_words": tie_words, "drop_words": drop_words, "both_lose": both_lose}
+        for name, words in given.items():
+            if isinstance(words, str):
+                raise ArgumentError(
+                    Argument(name), f" is a list of words, not one string: [{words!r}]."
+                )
+        ties, dropped, lost = (tuple(map(_plain, map(str, words))) for words in given.values())
+        twice = {*dropped} & {*lost}
+        if tuple(tie_words) != TIE_WORDS:
+            twice |= {*ties} & {*dropped, *lost}
+        if twice:
+            raise ArgumentError(
+                f"the word {min(twice)!r} is to mean two things: name it in one of ",
+                Argument("tie_words"), ", ", Argument("drop_words"), " and ", Argument("both_lose"),
+            )  # fmt: skip
+        return cls(tuple(word for word in ties if word not in {*dropped, *lost}), dropped, lost)
+
+    def said(self, counts: Mapping[str, int]) -> Said:
+        """What became of words that are no plain ties, by how often each was said."""
+        found = []
+        for word, number in sorted(counts.items()):
+            games = f'{number:,} game{"s" * (number != 1)} said "{word}", '
+            plain = _plain(word)
+            if plain in self.dropped:
+                found.append(f"{games}left out")
+            elif plain in self.both_lose:
+                wins = "a win" if number == 1 else "wins"
+                found.append(f"{games}taken as {wins} of {NEITHER} over both")
+            elif plain in self.ties and plain not in PLAIN_TIES:
+                found.append(f"{games}taken as {'a tie' if number == 1 else 'ties'}")
+        remark = Said("; ".join(found))
+        remark.words, remark.counts = self, counts
+        return remark
+
+
+class Said(str):
+    """A remark on words for outcomes, which knows what it is about, so that several add up."""
+
+    __slots__ = ("counts", "words")
+    words: OutcomeWords
+    counts: Mapping[str, int]
+
+    @classmethod
+    def together(cls, remarks: Sequence[str]) -> str:
+        """One of all parts of a table."""
+        said = [each for each in remarks if isinstance(each, Said)]
+        counts: Counter[str] = Counter()
+        for each in said:
+            counts.update(each.counts)
+        return said[0].words.said(counts) if said else ""
+
+
 class _Winners(NamedTuple):
     """The column of winners, and how they are written."""
 
     position: int
     written_as: WinnerAs
-    tie_words: Sequence[str]
+    words: OutcomeWords
     column_names: tuple[str, str]  # of the two sides, which are words for them too
 
 
-def _by_winner(table: Table, sides: Sides, how: _Winners) -> OutcomeArray:
-    """[rows] who won; a word that is unknown, or that means two things, is refused."""
+def _by_winner(table: Table, sides: Sides, how: _Winners) -> tuple[OutcomeArray, str]:
+    """[rows] who won, and what was said of it by other words than plain ones.
+
+    A word that is unknown, or that means two things, is refused.
+    """
     winner = table.keys(how.position, "winner", missing=())  # None may be a word for a tie
     known = _vocabulary(how)
     number = {str(name): i for i, name in enumerate(sides.names)}
@@ -691,14 +837,16 @@ def _by_winner(table: Table, sides: Sides, how: _Winners) -> OutcomeArray:
         two = tuple(str(sides.names[side[row]]) for side in (sides.first, sides.second))
         what = _strange(words[winner.codes[row]], two, how.written_as, known)
         table.refuse(*what, row=row, at=how.position)
-    return found
+    often = np.bincount(winner.codes[by_name == _UNKNOWN], minlength=len(words))
+    return found, how.words.said({w: int(n) for w, n in zip(words, often, strict=True) if n})
 
 
 def _vocabulary(how: _Winners) -> dict[str, int]:
     """What each word means; one that would mean two things, as with columns b and a, is none."""
     meanings: dict[str, set[int]] = {}
     pairs = [] if how.written_as == "name" else [*SIDE_WORDS, how.column_names]
-    words = [(word, TIE) for word in how.tie_words]
+    ends = (TIE, _DROPPED, _BOTH_LOSE)
+    words = [(word, end) for said, end in zip(how.words, ends, strict=True) for word in said]
     words += [said for one, two in pairs for said in ((one, FIRST), (two, SECOND))]
     for word, outcome in words:
         meanings.setdefault(_plain(word), set()).add(outcome)
@@ -734,8 +882,9 @@ def _strange(
         if outcome in known.values()
     ]
     return (
-        f"the winner is {shown(word)}, which is not {', nor '.join(ways)}: mend it, or name your "
-        "words for a tie with ",
-        Argument("tie_words"),
-        ".",
-    )
+        f"the winner is {shown(word)}, which is not {', nor '.join(ways)}: mend it, or say what it "
+        "means: ",
+        Argument("tie_words", (word,)), " (a tie), ",
+        Argument("drop_words", (word,)), " (leave such games out), or ",
+        Argument("both_lose", (word,)), " (neither is good enough).",
+    )  # fmt: skip

@@ -21,7 +21,7 @@ import numpy as np
 from tierrank.data.cluster import is_dask
 from tierrank.data.files import DataFileError, expands, without_compression
 from tierrank.data.rankings.container import FEW, PartedRankings, Rankings
-from tierrank.data.rankings.games import Games, read_games
+from tierrank.data.rankings.games import Games, Said, read_games
 from tierrank.data.rankings.item_pairs import read_paired_ranks, read_preferences
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
 from tierrank.data.rankings.long_tables import read_long_rankings, write_long_rankings
@@ -193,17 +193,27 @@ def _streamed(
     pieces = Pieces(files, format, named.pop("separator", None))
     first = next(piece for piece in pieces.of(pieces.names) if piece.cells.num_rows)
     way = detected(pieces.table(first), kind, named)
-    found = read_streamed(pieces, way, partial(READERS[way.kind], **way.columns))
-    return found if found is None or not way.guessed else replace(found, read_as=str(way))
+    said: list[str] = []
+
+    def read(table: Table) -> Rankings | Games:
+        found = READERS[way.kind](table, **way.columns)
+        said.append(found.read_as)
+        return found
+
+    found = read_streamed(pieces, way, read)
+    if found is None:
+        return None
+    return _said(replace(found, read_as=Said.together(said)), way)
 
 
 _KEPT = ("keep", "keep_items")  # options that are several columns, which play no part
+_WORDS = ("tie_words", "drop_words", "both_lose")  # that are no columns at all
 
 
 def _given(part: str, value: Any) -> Any:
     if part in _KEPT:
         return (value,) if isinstance(value, str) else tuple(value)
-    return single(value)
+    return value if part in _WORDS else single(value)
 
 
 def of_frame(
@@ -359,11 +369,18 @@ _UNLIKELY = (
 )
 
 
-def read_as_detected(table: Table, kind: Kind | None, named: Mapping[str, Any]) -> Rankings | Games:
+def read_as_detected(table: Table, kind: Kind | None, named: Mapping[str, Any]) -> Any:
     """Read a table as what it surely is, and say what was taken for what unless all was named."""
     way = detected(table, kind, named)
     found = READERS[way.kind](table, **way.columns)
-    return replace(found, read_as=str(way)) if way.guessed else found
+    return _said(found, way)
+
+
+def _said(found: Any, way: Reading) -> Any:
+    """What was read, with what its columns were taken for, unless all of them were named."""
+    if not way.guessed:
+        return found
+    return replace(found, read_as="; ".join(filter(None, (str(way), found.read_as))))
 
 
 def detected(table: Table, kind: Kind | None, named: Mapping[str, Any]) -> Reading:
