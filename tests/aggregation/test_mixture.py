@@ -1,6 +1,7 @@
 """Mixtures: groups that were drawn are found, by the right likelihood, with right errors."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
@@ -38,11 +39,17 @@ def counted(lists, items):
     return distinct(*weighted_lists(lists, None, items))
 
 
+@pytest.mark.parametrize("voters", [False, True])
 @pytest.mark.parametrize("prior", [GaussianPrior(3), PseudoItem(0.5)])
-def test_derivatives_are_those_of_differences(prior):
+def test_derivatives_are_those_of_differences(prior, voters, monkeypatch):
+    monkeypatch.setattr("tierrank.aggregation.mixture.GRADIENT_CHUNK", 70)  # some lists at a time
     random = np.random.default_rng(1)
     lists, _ = drawn_lists(random, 20, items=5)
-    loss = MixtureLoss(counted([*lists, [0, 1], [(2, 3), 4]], 5), 3, prior)
+    given = counted([*lists, [0, 1], [(2, 3), 4]], 5)
+    voter = np.sort(random.integers(0, 6, given.different)) if voters else None
+    if voter is not None:
+        voter = np.unique(voter, return_inverse=True)[1]
+    loss = MixtureLoss(given, 3, prior, voter)
     point = 0.7 * random.normal(size=loss.size)
     assert loss.size == 17
     _, gradient = loss.value_and_gradient(point)
@@ -202,3 +209,78 @@ def test_intervals_cover():
         for group, worths in zip(mixture.groups_, WORTHS, strict=True):
             off.append((group.log_worths_ - worths) / group.standard_errors_)
     assert 0.92 < (np.abs(off) < 1.96).mean() < 0.975
+
+
+# Voters ----------------------------------------------------------------------------------------
+
+
+def arena(random, voters=60, games=40):
+    """Games of two by voters of two groups, as a frame."""
+    whose = (np.arange(voters) % 3 == 0).astype(int)
+    voter = np.repeat(np.arange(voters), games)
+    pairs = np.array([random.choice(10, 2, replace=False) for _ in voter])
+    lead = np.diff(WORTHS[whose[voter][:, None], pairs], axis=1)[:, 0]
+    first = random.random(len(voter)) < 1 / (1 + np.exp(lead))
+    names = np.array(list("abcdefghij"))
+    frame = pd.DataFrame({
+        "model_a": names[pairs[:, 0]], "model_b": names[pairs[:, 1]],
+        "winner": np.where(first, "model_a", "model_b"), "voter": [f"v{each}" for each in voter],
+    })  # fmt: skip
+    return frame.sample(frac=1, random_state=0), whose
+
+
+def test_voters_of_an_arena_are_told_apart():
+    frame, whose = arena(np.random.default_rng(0))
+    games = tr.data.read_games(frame, keep=["voter"])
+    mixture = tr.RankMixture(2, clusters="voter", starts=4, random_state=0).fit(games)
+    assert mixture.shares_ == pytest.approx([2 / 3, 1 / 3], abs=0.1)
+    found = mixture.voter_responsibilities_.argmax(axis=1)
+    truth = whose[[int(name[1:]) for name in mixture.voters_]]
+    assert (found == truth).mean() > 0.95
+    for group, worths in zip(mixture.groups_, WORTHS, strict=True):
+        at = [group.items_.index(name) for name in "abcdefghij"]
+        assert np.corrcoef(group.log_worths_[at], worths)[0, 1] > 0.95
+    rows = [mixture.voters_.index(name) for name in games.beside["voter"]]
+    np.testing.assert_array_equal(mixture.responsibilities_, mixture.voter_responsibilities_[rows])
+    # the likelihood is that of voters, each with all games
+    by_game = np.stack([group.log_prob(games.to_rankings()) for group in mixture.groups_], axis=1)
+    joint = np.log(mixture.shares_) + np.stack(
+        [by_game[np.array(rows) == number].sum(axis=0) for number in range(len(mixture.voters_))]
+    )
+    assert mixture.log_likelihood_ == pytest.approx(logsumexp(joint, axis=1).sum())
+    alone = tr.RankMixture(1, clusters="voter").fit(games)
+    assert mixture.bic_ < alone.bic_
+    assert mixture.bic_ == pytest.approx(
+        np.log(60) * mixture.n_parameters_ - 2 * mixture.log_likelihood_
+    )
+
+
+def test_order_of_rows_does_not_matter():
+    frame, _ = arena(np.random.default_rng(3), voters=12, games=10)
+    one, two = (
+        tr.RankMixture(2, clusters="voter", starts=3, random_state=0).fit(
+            tr.data.read_games(rows, keep=["voter"]), items=list("abcdefghij")
+        )
+        for rows in (frame, frame.sort_values(["voter", "model_a"]))
+    )
+    assert one.log_likelihood_ == pytest.approx(two.log_likelihood_, abs=1e-6)
+
+
+def test_a_voter_who_said_nothing_is_of_no_group_in_particular():
+    frame, _ = arena(np.random.default_rng(1), voters=8, games=20)
+    more = pd.DataFrame({"model_a": ["a"], "model_b": ["b"], "winner": ["tie"], "voter": ["mute"]})
+    games = tr.data.read_games(pd.concat([frame, more]), keep=["voter"])
+    mixture = tr.RankMixture(2, clusters="voter", starts=2, random_state=0).fit(games)
+    at = mixture.voters_.index("mute")
+    np.testing.assert_allclose(mixture.voter_responsibilities_[at], mixture.shares_)
+
+
+def test_games_by_nobody_in_particular_are_warned_of():
+    with pytest.warns(UserWarning, match="one a voter: groups show only where"):
+        tr.RankMixture(1).fit([["a", "b"], ["b", "a"], ["a", "b"]])
+    with pytest.raises(ValueError, match="a list is of one voter, so give one column"):
+        tr.RankMixture(2, clusters=["voter", "prompt"]).fit([["a", "b", "c"]])
+    with pytest.raises(ValueError, match="'voter'"):
+        tr.RankMixture(2, clusters="voter").fit(tr.data.Rankings.from_rankings([["a", "b", "c"]]))
+    with pytest.raises(ValueError, match="voter"):
+        tr.RankMixture(2, clusters="voter").fit([["a", "b", "c"]])

@@ -9,6 +9,9 @@ logits a (a_1 = 0),
     ∂/∂a_k = r_k − π_k               ∂²/∂a_k∂w_j = (1[k=j] r_k − r_k r_j) g_j
                                      ∂²/∂a_k∂a_j = 1[k=j] (r_k − π_k) − r_k r_j + π_k π_j
 
+Where it is known who gave which lists, a voter is of one group with all of them: then p_k is the
+product over a voter's lists, and g_k and H_k are sums over these.
+
 EM (Dempster, Laird and Rubin, 1977) goes near a maximum: its M step is some steps of the usual fit
 to lists that count r_k times. From there Newton's method goes to the last digit, and the second
 derivatives at the end are the observed information: standard errors know that nobody said which
@@ -29,7 +32,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tierrank._types import FloatArray, IntArray
+from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation import solvers, state
 from tierrank.aggregation.aggregator import RankAggregator
 from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
@@ -43,11 +46,13 @@ from tierrank.aggregation.terms import (
     prior_from,
     terms_of,
 )
+from tierrank.aggregation.votes import cluster_names, read_clusters
 from tierrank.data.rankings.reading import of_frame
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, ArgumentWarning
 from tierrank.names import check_uncertainty
 from tierrank.plackett_luce import log_prob
 from tierrank.storage import Arrays
+from tierrank.tiers import Tiers
 from tierrank.training import Progress, Watch
 from tierrank.training.covariance import MOST_DENSE, Kind, NotDefinite, inverse
 from tierrank.training.optim import Hessian, Minimum, by_cholesky, newton
@@ -78,11 +83,43 @@ class MixtureLoss:
     """Minus the log-likelihood of lists, and of the priors of worths and shares.
 
     The point is [log-worths of group 1, …, of group K, logits of the shares of groups 2 to K].
+
+    Parameters
+    ----------
+    lists
+        and how often each was given
+    groups, prior
+        how many; of the log-worths of each
+    voter
+        [lists] numbers from 0, in order, of who gave them; None: everybody gave one
     """
 
-    def __init__(self, lists: CountedLists, groups: int, prior: Prior) -> None:
-        self.lists, self.groups, self.prior = lists, groups, prior
+    def __init__(
+        self, lists: CountedLists, groups: int, prior: Prior, voter: IntArray | None = None
+    ) -> None:
+        self.lists, self.groups, self.prior, self.voter = lists, groups, prior, voter
         self.size = groups * lists.n_items + groups - 1
+        # [voters] how many alike there are, and where the lists of each begin
+        self.alike, self.starts = lists.counts, np.arange(lists.different)
+        if voter is not None:
+            self.starts = np.flatnonzero(np.diff(voter, prepend=-1))
+            self.alike = np.ones(len(self.starts))
+
+    def each(self, responsibilities: FloatArray) -> FloatArray:
+        """[lists, groups] from [voters, groups]."""
+        return responsibilities if self.voter is None else responsibilities[self.voter]
+
+    def of_voters(self, values: FloatArray) -> FloatArray:
+        """Sums over the lists of each voter, from numbers [lists, …] of one."""
+        if self.voter is None:
+            return values
+        counts = self.lists.counts.reshape(-1, *(1,) * (values.ndim - 1))
+        return np.asarray(np.add.reduceat(values * counts, self.starts, axis=0))
+
+    def joint(self, worths: FloatArray, log_shares: FloatArray) -> FloatArray:
+        """[voters, groups] log-probability to come from a group and to give these lists."""
+        logs = joint_log_prob(self.lists.tiers, worths, np.zeros(len(worths)))
+        return self.of_voters(logs) + log_shares
 
     def parts(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
         """[groups, items] log-worths, and [groups] logs of shares."""
@@ -94,16 +131,31 @@ class MixtureLoss:
         return np.concatenate([worths.reshape(-1), log_shares[1:] - log_shares[0]])
 
     def value(self, worths: FloatArray, log_shares: FloatArray) -> tuple[float, FloatArray]:
-        """What is minimised, and [lists, groups] responsibilities."""
-        joint = joint_log_prob(self.lists.tiers, worths, log_shares)
+        """What is minimised, and [voters, groups] responsibilities."""
+        joint = self.joint(worths, log_shares)
         total = logsumexp(joint, axis=1)
         priors = sum(self.prior.value_and_gradient(w)[0] for w in worths)
-        value = priors - EXTRA * log_shares.sum() - float(self.lists.counts @ total)
+        value = priors - EXTRA * log_shares.sum() - float(self.alike @ total)
         return float(value), np.exp(joint - total[:, None])
+
+    def drawn(self, most: int, random: np.random.Generator) -> MixtureLoss:
+        """The same for so many lists drawn at random; of voters, for some with about as many."""
+        lists = self.lists
+        if self.voter is None:
+            drawn = random.choice(lists.different, most, p=lists.counts / lists.weight)
+            counts = np.bincount(drawn, minlength=lists.different).astype(np.float64)
+            return MixtureLoss(lists.with_counts(counts), self.groups, self.prior)
+        order = random.permutation(len(self.starts))
+        sizes = np.bincount(self.voter)[order]
+        some = order[: max(self.groups, int(np.searchsorted(np.cumsum(sizes), most)))]
+        there = np.isin(self.voter, some)
+        voter = np.unique(self.voter[there], return_inverse=True)[1]
+        counts = np.where(there, lists.counts, 0.0)
+        return MixtureLoss(lists.with_counts(counts), self.groups, self.prior, voter)
 
     def weighted(self, responsibilities: FloatArray) -> list[Sum]:
         """What each group minimises for itself, given whose the lists are."""
-        counts = self.lists.counts[:, None] * responsibilities
+        counts = self.lists.counts[:, None] * self.each(responsibilities)
         return [
             Sum([*terms_of(replace(self.lists, counts=own), OBJECTIVE), self.prior])
             for own in np.ascontiguousarray(counts.T)
@@ -116,20 +168,20 @@ class MixtureLoss:
         slopes = [
             own.value_and_gradient(w)[1] for own, w in zip(self.weighted(r), worths, strict=True)
         ]
-        surplus = self.lists.counts @ r + EXTRA
+        surplus = self.alike @ r + EXTRA
         by_logit = np.exp(log_shares) * surplus.sum() - surplus
         return value, np.concatenate([*slopes, by_logit[1:]])
 
     def hessian(self, point: FloatArray) -> Hessian:
         """The second derivatives: at a minimum, the observed information."""
         worths, log_shares = self.parts(point)
-        counts, n, k = self.lists.counts, self.lists.n_items, self.groups
+        counts, n, k = self.alike, self.lists.n_items, self.groups
         _, r = self.value(worths, log_shares)
         out = np.zeros((self.size, self.size))
         for group, (own, w) in enumerate(zip(self.weighted(r), worths, strict=True)):
             block = slice(group * n, (group + 1) * n)
             out[block, block] = own.hessian(w).matrix()
-        for some, slopes in self._slopes(worths):  # [groups, lists, items]
+        for some, slopes in self._slopes(worths):  # [groups, voters, items]
             near, count = r[some], counts[some]
             for group in range(k):
                 block, g = slice(group * n, (group + 1) * n), slopes[group]
@@ -152,7 +204,7 @@ class MixtureLoss:
         return MatrixHessian((out + out.T) / 2)
 
     def outer_products(self, point: FloatArray) -> FloatArray:
-        """[parameters, parameters] Σ count · g gᵀ over lists, g the gradient of one of them."""
+        """[parameters, parameters] Σ count · g gᵀ over voters, g the gradient of one of them."""
         worths, log_shares = self.parts(point)
         _, r = self.value(worths, log_shares)
         out = np.zeros((self.size, self.size))
@@ -160,21 +212,30 @@ class MixtureLoss:
             near = r[some]
             flat = (slopes * near.T[:, :, None]).transpose(1, 0, 2).reshape(len(near), -1)
             rows = np.hstack([flat, (near - np.exp(log_shares))[:, 1:]])
-            out += rows.T @ (rows * self.lists.counts[some][:, None])
+            out += rows.T @ (rows * self.alike[some][:, None])
         return out
 
     def _slopes(self, worths: FloatArray) -> Any:
-        """Some lists at a time: which, and [groups, lists, items] gradients of their log p_k."""
-        tiers = self.lists.tiers
-        block = max(1, GRADIENT_CHUNK // worths.size)
-        for start in range(0, len(tiers), block):
-            some = slice(start, min(start + block, len(tiers)))
-            part, found = tiers if block >= len(tiers) else tiers[some], []
+        """Some voters at a time: which, and [groups, voters, items] gradients of their log p_k."""
+        lists, voters = self.lists, len(self.starts)
+        ends = np.append(self.starts, lists.different)
+        most = max(1, GRADIENT_CHUNK // worths.size)  # lists at once, but for a voter with more
+        first = 0
+        while first < voters:
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + most, side="right")) - 1)
+            some = slice(int(ends[first]), int(ends[last]))
+            whole = some.stop - some.start == lists.different
+            part, found = lists.tiers if whole else lists.tiers[some], []
             for w in worths:
                 leaf = torch.from_numpy(np.tile(w, (len(part), 1))).requires_grad_()
                 (slope,) = torch.autograd.grad(log_prob(leaf, part).sum(), leaf)
-                found.append(slope.numpy())
-            yield some, np.array(found)
+                own = slope.numpy()
+                if self.voter is not None:
+                    own *= lists.counts[some, None]
+                    own = np.add.reduceat(own, self.starts[first:last] - some.start, axis=0)
+                found.append(own)
+            yield slice(first, last), np.array(found)
+            first = last
 
 
 def joint_log_prob(tiers: Any, worths: FloatArray, log_shares: FloatArray) -> FloatArray:
@@ -201,7 +262,7 @@ def expectation_maximisation(
     weight = max(loss.lists.weight, 1.0)
     end = Minimum(loss.point(worths, log_shares), values)
     for _ in range(max_iter):
-        surplus = loss.lists.counts @ r + EXTRA
+        surplus = loss.alike @ r + EXTRA
         log_shares = np.log(surplus / surplus.sum())
         worths = np.stack([
             solvers.minimise_smooth(
@@ -286,6 +347,9 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         of the log-worths of every group, as in `RankAggregator`; it can't be None
     uncertainty
         "information", the observed information of the mixture, or "sandwich"
+    clusters
+        the column that says who gave a list: then a voter is of one group with all lists, which in
+        an arena tell together what a single game does not. None: every list is a voter's only one.
     max_iter
         most iterations of EM from one start
     random_state
@@ -299,11 +363,13 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         [groups] parts of the lists
     responsibilities_
         [lists, groups] probabilities that a list is of a group, given all that was fitted
+    voters_, voter_responsibilities_
+        with `clusters`: who gave lists, and [voters, groups] the same of each
     items_
         names of the items
     log_likelihood_, n_parameters_, aic_, bic_
         of the lists, without the priors; groups · (items − 1) + groups − 1; the criteria, BIC with
-        the logarithm of the number of lists
+        the logarithm of the number of lists, or of voters
     tried_
         the same for each number of groups that was tried
     converged_, n_iter_, objective_values_, seconds_
@@ -338,6 +404,7 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         starts: int = 10,
         prior: str | Prior = "gaussian:3",
         uncertainty: Kind = "information",
+        clusters: str | None = None,
         max_iter: int = 500,
         random_state: int | None = None,
     ) -> None:
@@ -346,6 +413,7 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         self.starts = starts
         self.prior = prior
         self.uncertainty = uncertainty
+        self.clusters = clusters
         self.max_iter = max_iter
         self.random_state = random_state
 
@@ -373,10 +441,21 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         prior = prior_from(self.prior)
         assert prior is not None
         random = np.random.default_rng(seed_from(self.random_state))
-        tiers, counts = weighted_lists(of_frame(rankings, columns, weights), weights, items, rest)
-        lists = distinct(tiers, counts)
+        given = of_frame(rankings, columns, weights, keep=cluster_names(self.clusters))
+        tiers, counts = weighted_lists(given, weights, items, rest)
+        lists, voter = distinct(tiers, counts), None
         if not lists.there:
             raise nothing_said()
+        if self.clusters is not None:
+            lists, voter = self._of_voters(given.beside, tiers, counts)
+        if voter is None and int(lists.tiers.lengths.max()) == 2 and not lists.tiers.rest:
+            warnings.warn(
+                ArgumentWarning(
+                    "these are games of two, one a voter: groups show only where games of three "
+                    "contradict each other, and estimates hang on little. If it is known who gave "
+                    "which, name that column with ", Argument("clusters"),
+                ), stacklevel=2
+            )  # fmt: skip
         if self.groups is not None and self.groups > lists.different:
             raise ValueError(
                 f"{self.groups} groups of {lists.different} different lists: there are no more "
@@ -384,11 +463,11 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
             )
         most = min(self.max_groups, lists.different)
         numbers = range(1, most + 1) if self.groups is None else [self.groups]
-        alone, nothing = MixtureLoss(lists, 1, prior), np.zeros((1, lists.n_items))
+        alone, nothing = MixtureLoss(lists, 1, prior, voter), np.zeros((1, lists.n_items))
         all_alike = _go_on(alone, Estimate(nothing, np.zeros(1)), self.max_iter)
         found: list[tuple[Tried, Estimate]] = []
         for number in numbers:
-            loss = MixtureLoss(lists, number, prior)
+            loss = MixtureLoss(lists, number, prior, voter)
             estimate = (
                 self._best(loss, all_alike.worths[0], random, watch) if number > 1 else all_alike
             )
@@ -403,8 +482,11 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
                 ), stacklevel=2
             )  # fmt: skip
         _, self.log_likelihood_, self.n_parameters_, self.aic_, self.bic_ = best
-        self._set_groups(MixtureLoss(lists, best.groups, prior), estimate)
-        self.responsibilities_ = self.group_proba(tiers)
+        self._set_groups(MixtureLoss(lists, best.groups, prior, voter), estimate)
+        if voter is None:
+            self.responsibilities_ = self.group_proba(tiers)
+        else:
+            self.responsibilities_ = self.voter_responsibilities_[self._voter_of]
         self.converged_, self.n_iter_ = estimate.end.converged, estimate.end.iterations
         self.objective_values_ = estimate.end.values
         self.seconds_ = time.perf_counter() - begun
@@ -412,12 +494,35 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
             group.seconds_ = self.seconds_
         return self
 
+    def _of_voters(
+        self, beside: Mapping[str, AnyArray], tiers: Tiers, counts: FloatArray
+    ) -> tuple[CountedLists, IntArray]:
+        """The lists voter by voter, and [lists] whose each is."""
+        codes = read_clusters(self.clusters, beside, len(tiers), "list")
+        assert codes is not None
+        assert self.clusters is not None
+        number = codes[:, 0]
+        values, first = beside[self.clusters], np.unique(number, return_index=True)[1]
+        self.voters_ = tuple(values[first].tolist())
+        self._voter_of = number
+        order = np.argsort(number, kind="stable")
+        says = (tiers.n_tiers.numpy() > 1) & (counts > 0)
+        lists = distinct(tiers[order], counts[order], different=True)
+        heard, voter = np.unique(number[order][says[order]], return_inverse=True)
+        self._heard = heard
+        return lists, voter
+
     def _check(self) -> None:
         if self.groups is not None:
             check_count("groups", self.groups)
         for name in ("max_groups", "starts", "max_iter"):
             check_count(name, getattr(self, name))
         check_uncertainty(self.uncertainty)
+        if len(cluster_names(self.clusters)) > 1:
+            raise ArgumentError(
+                Argument("clusters"), f": a list is of one voter, so give one column, not "
+                f"{self.clusters!r}",
+            )  # fmt: skip
         if prior_from(self.prior) is None:
             raise ArgumentError(
                 Argument("prior"), " of a mixture can't be none: in a small group somebody wins "
@@ -439,10 +544,7 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
             alike = np.full(loss.groups, -np.log(loss.groups))
             some = loss
             if lists.different > SAMPLE:
-                chances = lists.counts / lists.weight
-                drawn = random.choice(lists.different, SAMPLE, p=chances)
-                counts = np.bincount(drawn, minlength=lists.different).astype(np.float64)
-                some = MixtureLoss(lists.with_counts(counts), loss.groups, loss.prior)
+                some = loss.drawn(SAMPLE, random)
             start = expectation_maximisation(some, worths, alike, SHORT, NEAR)
             if some is not loss:
                 start.value = loss.value(start.worths, start.log_shares)[0]
@@ -471,6 +573,12 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
             except NotDefinite:
                 matrices = {}
         _, r = loss.value(worths, log_shares)
+        if loss.voter is not None:
+            # who gave nothing but ties of all is as likely of a group as anybody
+            everybody = np.tile(np.exp(log_shares), (len(self.voters_), 1))
+            everybody[self._heard] = r
+            self.voter_responsibilities_ = everybody
+        r = loss.each(r)
         self.shares_ = np.exp(log_shares)
         logs = joint_log_prob(lists.tiers, worths, np.zeros(len(worths)))
         self.items_ = lists.items
@@ -615,9 +723,8 @@ def _centred(matrix: FloatArray) -> FloatArray:
 
 def _tried(loss: MixtureLoss, estimate: Estimate) -> Tried:
     """How well so many groups fit, without the priors."""
-    lists = loss.lists
-    joint = joint_log_prob(lists.tiers, estimate.worths, estimate.log_shares)
-    value = float(lists.counts @ logsumexp(joint, axis=1))
-    free = loss.groups * (lists.n_items - 1) + loss.groups - 1
-    bic = float(np.log(lists.weight)) * free - 2 * value
+    joint = loss.joint(estimate.worths, estimate.log_shares)
+    value = float(loss.alike @ logsumexp(joint, axis=1))
+    free = loss.groups * (loss.lists.n_items - 1) + loss.groups - 1
+    bic = float(np.log(loss.alike.sum())) * free - 2 * value
     return Tried(loss.groups, value, free, 2 * free - 2 * value, bic)

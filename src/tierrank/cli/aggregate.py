@@ -214,7 +214,8 @@ class Model:
         metavar="COLUMN", panel=MODEL)] = None
     clusters: Annotated[list[str] | None, option(
         "Column of votes that belong together, such as who voted: intervals rest on how votes "
-        "vary between these. Repeat for several at once.", metavar="COLUMN", panel=MODEL)] = None
+        "vary between these. Repeat for several at once. With --groups, a voter is of one group.",
+        metavar="COLUMN", panel=MODEL)] = None
     home: Annotated[bool, option(
         "Models of games: the first side has an advantage, which is estimated.", "--home",
         panel=MODEL)] = False
@@ -285,7 +286,8 @@ class Model:
             ("--home", self.home), ("--ties", self.ties is not None),
             ("--time", self.time is not None),
             (f"--model {self.model}", _plain(self.model or "pl-partition") != "pl-partition"),
-            ("--covariate", bool(self.covariate)), ("--clusters", bool(self.clusters)),
+            ("--covariate", bool(self.covariate)),
+            ("one of --clusters", len(self.clusters or ()) > 1),
         ):  # fmt: skip
             if given:
                 raise ValueError(
@@ -334,7 +336,8 @@ class Model:
         if self.groups is not None:
             own |= {} if prior is None else {"prior": prior}
             groups = None if self.groups == "auto" else int(self.groups)
-            return RankMixture(groups, random_state=seed, **own)
+            voter = next(iter(self.clusters or ()), None)
+            return RankMixture(groups, clusters=voter, random_state=seed, **own)
         estimator: type[RankAggregator | PairedTies | FeatureAggregator | DavidsonLuce]
         for name, given in (("--home", self.home), ("--ties", self.ties is not None)):
             if given and kind not in GAMES:
