@@ -388,6 +388,27 @@ def test_probabilities_are_those_of_the_time_that_is_asked_for():
     assert fitted.pairwise_proba().shape == (4, 4)
 
 
+def test_probabilities_can_be_averaged_over_what_is_not_known():
+    rows, times = walking(seed=2, items=4, periods=8, games=30, sigma=0.6)
+    fitted = tr.WorthsThroughTime(step=1, variance=0.3).fit(rows, times=times)
+    a, b = fitted.items_[:2]
+    matrix, v = fitted.covariance([a, b]), np.exp(fitted.parameters()[0].estimate)
+    mean = fitted.log_worths_[0] - fitted.log_worths_[1]
+    for later in (0, 5):
+        spread = matrix[0, 0] + matrix[1, 1] - 2 * matrix[0, 1] + 2 * 0.3 * later
+        draws = mean + np.sqrt(spread) * np.random.default_rng(0).normal(size=400_000)
+        win = np.exp(draws / 2) / (np.exp(draws / 2) + v + np.exp(-draws / 2))
+        (got,) = fitted.log_prob([(a, b, "first")], times=7 + later, averaged=True)
+        assert np.exp(got) == pytest.approx(win.mean(), abs=2e-3)
+        each = [
+            fitted.log_prob([(a, b, outcome)], times=7 + later, averaged=True)[0]
+            for outcome in ("first", "tie", "second")
+        ]
+        assert np.exp(each).sum() == pytest.approx(1, abs=1e-12)
+    with pytest.raises(ValueError, match="last period"):
+        fitted.log_prob(rows, times=times, averaged=True)
+
+
 def test_lists_have_the_probability_of_their_time():
     lists = [["a", "b", "c"], ["c", "b", "a"], ["b", ("a", "c")]]
     fitted = tr.WorthsThroughTime("plackett-luce", step=1, variance=0.5).fit(lists, times=[0, 2, 4])

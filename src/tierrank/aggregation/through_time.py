@@ -60,6 +60,7 @@ MODELS: tuple[str, ...] = get_args(Model)
 TRIED = 12  # about how many variances are tried
 # numbers of a factor: nodes · items, 8 bytes each; three of them are there at a time at most
 MOST_NUMBERS = 500_000_000
+NODES = 24  # of an average over what is not known of a lead
 BLOCK = 1 << 22  # numbers of a [lists, items] block of scores
 
 
@@ -521,7 +522,9 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         """[items, items] probability that the row's item is above the column's, in the end."""
         return np.asarray(self._snapshot(None, False).pairwise_proba(items))
 
-    def log_prob(self, data: Any, *, times: Any = None, neutral: Any = None) -> FloatArray:
+    def log_prob(
+        self, data: Any, *, times: Any = None, neutral: Any = None, averaged: bool = False
+    ) -> FloatArray:
         """[games or lists] log-probabilities of what was seen then, or is seen later.
 
         Parameters
@@ -533,51 +536,79 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
             there is none, the last period
         neutral
             as in `fit`
+        averaged
+            of games in the last period or later: the probability averaged over what is not known of
+            worths, by their normal approximation, in place of that with the estimates. It is nearer
+            to ½ the less is known.
         """
         check_is_fitted(self)
         if times is None:
             times = getattr(data, "beside", {}).get(self.time)
         if self.of_games:
             fixtures = read_fixtures(data, None, neutral, home=self.home).over(self.items_)
-            at, rows = self._between(times, len(fixtures.first))
-            ahead = self._worths_at(fixtures.members[fixtures.first], at[rows])
-            behind = self._worths_at(fixtures.members[fixtures.second], at[rows])
-            lead = ahead - behind + self._extras.get("home", 0.0) * fixtures.at_home * self.home
-            model: Any = self.model
-            return derivatives(model, fixtures.outcome, lead, self._extras.get("tie", 0.0)).value
+            a, b = (fixtures.members[side] for side in (fixtures.first, fixtures.second))
+            places, steps = self._between(times, len(a))
+            lead = self._worths_at(a, places) - self._worths_at(b, places)
+            lead += self._extras.get("home", 0.0) * fixtures.at_home * self.home
+            return self._game_log_prob(fixtures.outcome, lead, (a, b, steps) if averaged else None)
+        if averaged:
+            raise ArgumentError(Argument("averaged"), f" is for games, not for {self.model}")
         if not isinstance(data, Tiers) and not hasattr(data, "beside"):
             data = Tiers.from_rankings(data, items=self.items_)
         tiers, _ = weighted_lists(data)
         if (tiers.names or tuple(range(tiers.n_items or 0))) != self.items_:
             tiers = Tiers.from_rankings(tiers.to_rankings(), items=self.items_)
-        at, rows = self._between(times, len(tiers))
+        places, _ = self._between(times, len(tiers))
         out = np.empty(len(tiers))
         block = max(1, BLOCK // len(self.items_))
         every = np.arange(len(self.items_))
         for start in range(0, len(tiers), block):
             part = slice(start, start + block)
-            scores = self._worths_at(every[None, :], at[rows[part], None])
+            scores = self._worths_at(every[None, :], places[part, None])
             out[part] = log_prob(scores, tiers[part])
         return out
 
-    def _between(self, times: Any, count: int) -> tuple[FloatArray, IntArray]:
-        """Times as places on the axis of `periods_`, with fractions between; and which is whose.
+    def _game_log_prob(
+        self,
+        outcome: IntArray,
+        lead: FloatArray,
+        unsure: tuple[IntArray, IntArray, IntArray] | None,
+    ) -> FloatArray:
+        """Of games with these leads; averaged over them, if it is said whose and how much later."""
+        model: Any = self.model
+        t = self._extras.get("tie", 0.0)
+        if unsure is None:
+            return derivatives(model, outcome, lead, t).value
+        a, b, steps = unsure
+        if (steps < 0).any():
+            raise ArgumentError(
+                Argument("averaged"), f" is for games from {self.periods_[-1]} on, the last period"
+            )
+        matrix = self.covariance_
+        spread = matrix[a, a] + matrix[b, b] - 2 * matrix[a, b] + 2 * self.variance_ * steps
+        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        leads = lead + np.sqrt(spread) * nodes[:, None]
+        every = np.broadcast_to(outcome, leads.shape)
+        values = derivatives(model, every.reshape(-1), leads.reshape(-1), t).value
+        logs = values.reshape(leads.shape) + np.log(weights / weights.sum())[:, None]
+        return np.asarray(np.logaddexp.reduce(logs, axis=0))
 
-        What is after the last period is at its place.
+    def _between(self, times: Any, count: int) -> tuple[FloatArray, IntArray]:
+        """[count] times as places on the axis of `periods_`, with fractions between.
+
+        What is after the last period is at its place; and [count] how many steps later it is.
         """
-        rows = np.arange(count)
         if times is None:
-            return np.array([len(self._positions) - 1.0]), np.zeros_like(rows)
-        single = isinstance(times, str) or np.ndim(times) == 0
+            return np.full(count, len(self._positions) - 1.0), np.zeros(count, dtype=np.int64)
         position = self._calendar.positions(np.atleast_1d(np.asarray(times)))
-        if single:
-            rows = np.zeros_like(rows)
-        elif len(position) != count:
+        if isinstance(times, str) or np.ndim(times) == 0:
+            position = np.repeat(position, count)
+        if len(position) != count:
             raise ValueError(f"there are {len(position)} times for {count} games or lists")
         if (position < self._positions[0]).any():
             raise ValueError(f"a time is before {self.periods_[0]}, when the first were seen")
         places = np.arange(len(self._positions), dtype=np.float64)
-        return np.interp(position, self._positions, places), rows
+        return np.interp(position, self._positions, places), position - self._positions[-1]
 
     def _worths_at(self, codes: IntArray, places: FloatArray) -> FloatArray:
         """Log-worths, on a line between periods as the bridge is."""
