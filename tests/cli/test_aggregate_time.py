@@ -30,7 +30,8 @@ def matches(tmp_path):
 def test_worths_that_change_are_those_that_python_gives(run, matches, tmp_path):
     ran = run("aggregate", matches, "--time", "day", "--step", "1m", "--home",
               "--json", tmp_path / "fit.json", "--csv", tmp_path / "fit.csv",
-              "--out", tmp_path / "page.html", "--save", tmp_path / "model")  # fmt: skip
+              "--out", tmp_path / "page.html", "--plot", tmp_path / "plot.png",
+              "--save", tmp_path / "model")  # fmt: skip
     assert ran.code == 0, ran.text
     assert "So the model is davidson" in ran.err
     assert "σ a step (1m)" in ran.text
@@ -51,6 +52,7 @@ def test_worths_that_change_are_those_that_python_gives(run, matches, tmp_path):
     assert rows[0]["item"] == fitted.ranking()[0]
     assert float(rows[-1]["high"]) == pytest.approx(fitted.curves_frame(
         items=[rows[-1]["item"]])["high"].iloc[-1])  # fmt: skip
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert "Through time" in (tmp_path / "page.html").read_text()
     assert tr.load(tmp_path / "model").periods_ == fitted.periods_
 
@@ -83,8 +85,11 @@ def test_a_given_variance_other_models_and_ratings(run, matches, tmp_path):
         (["--time", "day", "--model", "pl-efron"], "--time goes with pl-partition, davidson"),
         (["--time", "day", "--solver", "lbfgs"], "--solver is for worths that do not change"),
         (["--time", "day", "--uncertainty", "sandwich"], "worths that do not change"),
+        (["--time", "day", "--clusters", "left"], "--clusters does not go with --time"),
         (["--time", "day", "--prior", "pseudo-item"], "--prior gaussian:3"),
         (["--time", "day", "--top-k", "2", "--model", "davidson"], "--top-k"),
+        (["--plot", "plot.png"], "it goes with --time"),
+        (["--time", "day", "--plot", "plot.txt"], "give a .png, .svg or .pdf file"),
         (["--step", "1m"], "they go with --time"),
         (["--innovation", "0.1"], "they go with --time"),
     ],

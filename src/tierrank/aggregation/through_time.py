@@ -640,20 +640,19 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
             matrix = matrix.copy()
             own = np.arange(len(self.items_))
             matrix[own, own] += self.variance_ * max(steps, 0)
-        fit = state.facts_of(self)
-        items = list(self.items_)
-        if not self.of_games:
-            found: Any = RankAggregator(prior="gaussian")
-            found.solver_ = "newton"
+        named = list(range(len(self.items_)))
+        facts: dict[str, Any] = {"items": named, "fit": state.facts_of(self)}
+        found: PairedTies | RankAggregator
+        if self.of_games:
+            settings = {"model": self.model, "ties": self.ties, "home": self.home}
+            facts |= {"params": settings, "extras": self._extras, "n_iter": self.n_iter_,
+                      "converged": self.converged_, "log_likelihood": self.log_likelihood_,
+                      "n_parameters": 0.0, "n_games": 0.0}  # fmt: skip
+            found = PairedTies.from_state(facts, {"log_worths": worths, "covariance": matrix})
         else:
-            found = PairedTies(self.model, ties=self.ties, home=self.home)  # type: ignore[arg-type]
-            found._extras = self._extras
-        found.items_, found.log_worths_, found._covariances = (
-            tuple(items),
-            worths,
-            {"information": matrix},
-        )
-        state.set_facts(found, fit)
+            facts |= {"parameters": {}, "lists": dict.fromkeys(("seen", "total", "silent"), 0)}
+            found = RankAggregator.from_state(facts, {"log_worths": worths, "information": matrix})
+        found.items_ = self.items_
         return found
 
     # -- what the other aggregators tell ------------------------------------------------------

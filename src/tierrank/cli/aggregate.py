@@ -86,6 +86,9 @@ class Results:
     csv: Annotated[Path | None, option(
         "Write a row an item as CSV; - for standard output.", metavar="FILE", panel=_OUT)] = None
     raw_csv: options.RawCsv = False
+    plot: Annotated[Path | None, option(
+        "With --time: draw the log-worths of the first items over time, as .png, .svg or .pdf.",
+        metavar="FILE", panel=_OUT)] = None
     next_pairs: Annotated[int | None, option(
         "Also say which pairs to ask next, in N games, to be surest of the first places; with "
         "--csv FILE.csv they are in FILE-next-pairs.csv.", min=1, metavar="N", panel=_OUT)] = None
@@ -103,7 +106,10 @@ class Results:
                 "--json - and --csv - would both write to standard output: name a file for one"
             )
         seen: dict[Path, str] = {}
-        for name, path in {"--out": self.out, "--json": self.json, "--csv": self.csv}.items():
+        if self.plot is not None and self.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise typer.BadParameter(f"--plot: give a .png, .svg or .pdf file, not {self.plot}")
+        files = {"--out": self.out, "--json": self.json, "--csv": self.csv, "--plot": self.plot}
+        for name, path in files.items():
             if path is None or path == STDOUT:
                 continue
             options.check_file(path, name)
@@ -149,10 +155,13 @@ class Results:
         if hasattr(fitted, "coef_") and self.csv not in (None, STDOUT):
             beside = self.csv.with_name(f"{self.csv.stem}-coefficients.csv")
             write(beside, "CSV of coefficients", lambda: tables.parameter_csv(pages[""]))
-        if any(each.curves is not None for each in pages.values()) and self.csv not in (
-            None,
-            STDOUT,
-        ):
+        if self.plot is not None:
+            from tierrank.report.plots import plot_through_time
+
+            plot_through_time(self.plot, fitted, level=self.level, title=self.title or file.stem)
+            said("The plot", self.plot)
+        through_time = any(each.curves is not None for each in pages.values())
+        if through_time and self.csv not in (None, STDOUT):
             beside = self.csv.with_name(f"{self.csv.stem}-through-time.csv")
             write(beside, "CSV of curves",
                   lambda: tables.curves_csv(page, of=of, raw=self.raw_csv))  # fmt: skip
@@ -426,6 +435,8 @@ def aggregate(
     """
     if source.neutral is not None and not model.home:
         raise ValueError("--neutral says where there is no home advantage: it goes with --home.")
+    if results.plot is not None and model.time is None:
+        raise ValueError("--plot draws worths over time: it goes with --time.")
     if results.next_pairs is not None and model.groups is not None:
         raise ValueError("--next-pairs is for one ranking of all: leave out --groups.")
     if results.by is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tierrank.aggregation.summary import WorthTable
+    from tierrank.aggregation.through_time import WorthsThroughTime
 
 LOSS_COLOUR, METRIC_COLOUR = "tab:blue", "tab:orange"
 _MOST_CHARACTERS = 40
@@ -126,6 +127,14 @@ def draw_worths(axes: Axes, table: WorthTable, *, of: int) -> None:
     if table.scale.name != "worth":
         axes.axvline(table.scale.at, color="grey", linestyle=":", zorder=0)
     axes.grid(alpha=0.3, axis="x")
+
+
+def plot_through_time(path: Path, fitted: WorthsThroughTime, *, level: float, title: str) -> None:
+    """The best items of the last period over time."""
+    figure, axes = _figure(9, 5)
+    fitted.plot_through_time(axes, level=level)
+    axes.set_title(title.replace("$", r"\$"))
+    save(figure, path)
 
 
 def draw_through_time(
