@@ -75,7 +75,7 @@ def test_a_given_variance_other_models_and_ratings(run, matches, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--time", "date"], "there is no column 'date' (for --time"),
+        (["--time", "date"], "there is no column 'date'"),
         (["--time", "day", "--step", "5x"], "--step is '5x'"),
         (["--time", "day", "--step", "5"], "of dates, give --step 30d"),
         (["--time", "left"], "no date in ISO's form"),
