@@ -311,7 +311,8 @@ def check_clusters(names: Any, clusters: IntArray, parameters: int) -> None:
                 ArgumentWarning(
                     f"{size:,} clusters by {name!r} are no more than the {parameters:,} estimates: "
                     "how these vary between clusters shows only in part, and standard errors of "
-                    "some differences are far too small. Take ", Argument("clusters"), " of which there are more, or none",
+                    "some differences are far too small. Take ", Argument("clusters"),
+                    " of which there are more, or none",
                 ),
                 stacklevel=5,
             )  # fmt: skip
