@@ -36,7 +36,7 @@ def with_expected_games(fitted, asked):
         for outcome, chance in zip((1, 0, -1), chances, strict=True):
             if not chance:
                 continue
-            term = fitted._games_of([one], [other], 1, neutral=True)
+            term = fitted._games_of([one], [other], 1, neutral=True, x=None)
             slope = term.log_probabilities(fitted._point, outcome)[1].toarray()[0]
             information = information + games * chance * np.outer(slope, slope)
     assert isinstance(loss, PairedLoss)

@@ -58,7 +58,13 @@ from tierrank.names import check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.training import Watch
-from tierrank.training.covariance import MOST_DENSE, Kind, covariance, reach
+from tierrank.training.covariance import (
+    MOST_DENSE,
+    Kind,
+    covariance,
+    effective_parameters,
+    reach,
+)
 from tierrank.training.optim import Hessian, Minimum, by_cholesky, by_products, newton
 from tierrank.training.settings import check_count
 
@@ -385,11 +391,11 @@ class DavidsonLuceLoss(Sum):
         return covariance(matrix, outer, worths=self.lists.items, shifted=self.shared > 0)
 
     def effective_parameters(self, point: FloatArray) -> float:
-        """How many parameters the lists, not the prior, decide: the trace of (H + prior)⁻¹ H."""
+        """How many parameters the lists, not the prior, decide."""
         if self.shared:
             return float(self.lists.size - 1)
         whole, lists = (each.hessian(point).matrix() for each in (self, self.lists))
-        return float(np.trace(np.linalg.solve(whole, lists)))
+        return effective_parameters(whole, lists)
 
 
 class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]

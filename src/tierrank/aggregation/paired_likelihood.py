@@ -507,11 +507,11 @@ class PairedLoss(Sum):
             raise self._undetermined(hessian, names) from None
 
     def effective_parameters(self, point: FloatArray) -> float:
-        """How many parameters the games, not the prior, decide: the trace of (H + prior)⁻¹ H."""
+        """How many parameters the games, not the prior, decide."""
         if self.prior is None:
             return float(self.games.size - 1)
         whole, games = (term.hessian(point).matrix() for term in (self, self.games))
-        return float(np.trace(np.linalg.solve(whole, games)))
+        return covariance.effective_parameters(whole, games)
 
     def _undetermined(self, hessian: FloatArray, names: list[str]) -> ArgumentError:
         """The complaint about the parameters that can move without a change of the loss."""

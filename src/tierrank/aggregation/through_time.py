@@ -135,7 +135,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
     >>> fitted.periods_[0], fitted.periods_[-1], fitted.ranking()
     (2001, 2010, ['bob', 'ann', 'cy'])
     >>> fitted.through_time(items=["ann"]).estimate[0, ::3].round(2)
-    array([ 1.66,  1.28,  0.47, -0.39])
+    array([ 1.66,  1.22,  0.07, -0.39])
     """
 
     uncertainty: Kind = "information"

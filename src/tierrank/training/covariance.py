@@ -93,6 +93,17 @@ def inverse(matrix: FloatArray, shared: int = 0, vanished: float = VANISHED) -> 
     return np.asarray(found)
 
 
+def effective_parameters(whole: FloatArray, data: FloatArray) -> float:
+    """How many parameters the data, not the prior, decide: the trace of (H + prior)⁻¹ H.
+
+    Where the prior is lost to rounding beside the data, their sum is singular in the directions
+    of which the data say nothing: these count 0, by the generalised inverse for a diagonal of 1.
+    """
+    scale = 1 / np.sqrt(np.diag(whole))
+    unit = np.outer(scale, scale)
+    return float(np.trace(np.linalg.pinv(whole * unit, VANISHED, hermitian=True) @ (data * unit)))
+
+
 def columns(hessian: Hessian, items: IntArray, size: int, *, centred: bool) -> FloatArray:
     """[chosen, items] rows of the information's covariance, without the matrix as a whole."""
     rows = np.empty((len(items), size))
