@@ -143,9 +143,9 @@ def check_solver(solver: Any) -> None:
 
 def check_uncertainty(uncertainty: Any) -> None:
     """Refuse what is no kind of standard errors of an aggregator."""
-    if uncertainty not in ("information", "sandwich"):
+    if uncertainty not in ("information", "sandwich", None):
         raise ArgumentError(
-            Argument("uncertainty"), f' is "information" or "sandwich", not {uncertainty!r}'
+            Argument("uncertainty"), f' is "information", "sandwich" or None, not {uncertainty!r}'
         )
 
 

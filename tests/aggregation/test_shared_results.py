@@ -237,3 +237,63 @@ def test_games_that_release_0_1_saved_are_read():
     assert old.aic_ == fitted.aic_
     with pytest.raises(ValueError, match="no covariance of kind 'sandwich' here"):
         old.covariance(kind="sandwich")
+
+
+LISTS = [["a", "b", ("c", "d")], ["b", "a", "d", "c"], ["d", "c", "a", "b"], ["c", ("a", "d"), "b"]]
+
+
+def without_errors(uncertainty):
+    """Every estimator, fitted, with what it needs."""
+    rng = np.random.default_rng(0)
+    games = league(rng, "davidson", WORTHS, rounds=4, home=0.4, names=("a", "b", "c", "d", "e"))
+    features = {item: rng.normal(size=1) for item in "abcd"}
+    mixture = tr.RankMixture(1, starts=1, uncertainty=uncertainty).fit(LISTS)
+    return [
+        tr.RankAggregator(uncertainty=uncertainty).fit(LISTS),
+        tr.PairedTies("davidson", home=True, uncertainty=uncertainty).fit(games),
+        tr.FeatureAggregator(uncertainty=uncertainty).fit(LISTS, features),
+        tr.DavidsonLuce(uncertainty=uncertainty).fit(LISTS),
+        mixture.groups_[0],
+    ]
+
+
+def test_without_uncertainty_worths_are_the_same_and_no_covariance_is_computed(tmp_path):
+    for fitted, usual in zip(without_errors(None), without_errors("information"), strict=True):
+        assert not fitted._covariances
+        np.testing.assert_array_equal(fitted.log_worths_, usual.log_worths_)
+        assert fitted.ranking() == usual.ranking()
+        for ask in (
+            fitted.covariance, fitted.intervals, fitted.tiers, fitted.rank_intervals,
+            fitted.expected_ranks, fitted.quasi_variances, fitted.next_pairs,
+            lambda it=fitted: it.standard_errors_,
+        ):  # fmt: skip
+            with pytest.raises(ValueError, match=r'without\. Fit with uncertainty="information"'):
+                ask()
+        frame = fitted.to_frame()
+        assert frame["standard_error"].isna().all()
+        assert not frame["log_worth"].isna().any()
+        assert "no standard errors" in str(fitted.summary())
+        assert all(np.isnan(each.standard_error) for each in fitted.parameters())
+        fitted.report(tmp_path / "page.html")
+        assert not fitted._covariances
+        if not hasattr(fitted, "share_"):  # a mixture is saved as a whole
+            loaded = tr.load(tr.save(fitted, tmp_path / type(fitted).__name__))
+            np.testing.assert_array_equal(loaded.log_worths_, fitted.log_worths_)
+            assert not loaded._covariances
+            assert str(loaded.summary()) == str(fitted.summary())
+            with pytest.raises(ValueError, match="Fit with uncertainty"):
+                loaded.covariance()
+            matrix = fitted.covariance(kind="sandwich")  # who asks for it has it all the same
+            np.testing.assert_array_equal(matrix, usual.covariance(kind="sandwich"))
+
+
+def test_without_uncertainty_games_that_leave_something_open_are_still_refused():
+    games = [(("a", "b"), ("c", "d"), 1), (("c", "d"), ("a", "b"), 1)] * 3
+    for uncertainty in ("information", None):
+        with pytest.raises(ValueError, match="a, b"):
+            tr.PairedTies("bradley-terry", uncertainty=uncertainty).fit(games)
+
+
+def test_clusters_need_uncertainty():
+    with pytest.raises(ValueError, match="clusters say what standard errors rest on"):
+        tr.RankAggregator(clusters="voter", uncertainty=None).fit(LISTS)

@@ -248,7 +248,8 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         standard deviation (1 if not given); "pseudo-item" or "pseudo-item:0.5", the prior of R's
         PlackettLuce: every item won and lost so many times against one more item
     uncertainty
-        "information" or "sandwich": what `standard_errors_` and all intervals rest on
+        "information" or "sandwich": what `standard_errors_` and all intervals rest on; None: there
+        are to be none, and no covariance is computed, not for a saved model either
     solver
         "newton", with second derivatives; "lbfgs"; "adagrad", a few lists a step; "auto" takes
         "newton", "lbfgs" for objectives with one derivative, and "adagrad" for data of more than
@@ -315,7 +316,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         *,
         objective_params: dict[str, Any] | None = None,
         prior: str | None = None,
-        uncertainty: Kind = "information",
+        uncertainty: Kind | None = "information",
         solver: Literal["auto", "newton", "lbfgs", "adagrad"] = "auto",
         max_iter: int | None = None,
         learning_rate: float = 0.1,
@@ -650,9 +651,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
     def _coefficients(self, level: float) -> CoefficientTable | None:
         if not self.covariates:
             return None
-        at = len(self.items_)
-        matrix = self._parameter_covariance(self._kind(None))[at:, at:]
-        names = list(self.covariate_names_)
+        names, matrix = list(self.covariate_names_), self._known_coef_covariance()
         return coefficient_table(names, self.coef_, matrix, level, "covariates")
 
     def predict_proba(
@@ -746,7 +745,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
             "lists": state.counts_of(self.lists_),
         }
         arrays = {"log_worths": self.log_worths_} | self._saved_coef()
-        for kind in state.KINDS if len(self.items_) <= state.MOST_SAVED else ():
+        for kind in state.kinds_of(self):
             with suppress(ValueError):  # this objective has none
                 arrays[kind] = self._parameter_covariance(self._kind(kind))
         return info, arrays

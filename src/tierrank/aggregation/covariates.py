@@ -131,7 +131,8 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         whether features are divided by their standard deviations before they are penalised, or
         enter a network. `coef_` is for the features as they were given, in any case.
     uncertainty
-        "information" or "sandwich": what standard errors of the linear model rest on
+        "information" or "sandwich": what standard errors of the linear model rest on; None: there
+        are to be none
     hidden, activation
         of the network: widths of its hidden layers; "silu", "relu", "gelu", "elu" or "tanh"
     learning_rate
@@ -200,7 +201,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         objective_params: dict[str, Any] | None = None,
         l2: float = 0.0,
         standardize: bool = True,
-        uncertainty: Kind = "information",
+        uncertainty: Kind | None = "information",
         hidden: Sequence[int] = (32,),
         activation: str = "silu",
         learning_rate: float = 0.01,
@@ -574,10 +575,12 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         check_is_fitted(self, "log_worths_")
         model = f"{self.model} in features, {self._objective_in_words()}"
         own = {"model": model, "l2": f"{self.l2:g}"}
-        return own | ({"uncertainty": self.uncertainty} if self.model == "linear" else {})
+        return own | (
+            {"uncertainty": self._uncertainty_in_words()} if self.model == "linear" else {}
+        )
 
     def _note(self) -> str:
-        kind = f", {self.uncertainty}" if self.model == "linear" else ""
+        kind = f", {self._uncertainty_in_words()}" if self.model == "linear" else ""
         penalty = f", l2={self.l2:g}" if self.l2 else ""
         return (
             f"FeatureAggregator, {self.model}, {find(self.objective).name}{kind}{penalty}: "
@@ -606,7 +609,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
             arrays.update({WEIGHTS + name: value.numpy() for name, value in weights.items()})
             return info, arrays
         arrays["coef"] = self.coef_
-        for kind in state.KINDS:
+        for kind in state.KINDS if self.uncertainty is not None else ():
             with suppress(ValueError):  # this fit has none
                 matrix = self.coef_covariance(kind)
                 if np.isfinite(matrix).all() and np.diag(matrix).all():  # else beyond float64

@@ -420,7 +420,8 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         most steps of Newton's method
     uncertainty
         "information", the inverse of the observed information (with the prior's, which R leaves
-        out); or "sandwich", which holds with enough lists even where the model is wrong
+        out); or "sandwich", which holds with enough lists even where the model is wrong;
+        None: there are to be no standard errors
 
     Attributes
     ----------
@@ -476,7 +477,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         *,
         prior: str | Prior | None = None,
         max_iter: int = 100,
-        uncertainty: Kind = "information",
+        uncertainty: Kind | None = "information",
     ) -> None:
         self.prior = prior
         self.max_iter = max_iter
@@ -712,7 +713,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return {
             "model": "davidson-luce",
             "prior": str(prior_from(self.prior) or "none"),
-            "uncertainty": self.uncertainty,
+            "uncertainty": self._uncertainty_in_words(),
             "who stands above whom": "in lists without ties",
         }
 
@@ -723,7 +724,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
             for size, value in zip(self.tie_sizes_, self.tie_prevalences_, strict=True)
         )
         return (
-            f"DavidsonLuce, {self.uncertainty}{prior}: {len(self.items_):,} items, "
+            f"DavidsonLuce, {self._uncertainty_in_words()}{prior}: {len(self.items_):,} items, "
             f"{self.lists_.total:g} lists{ties or ', no ties'}, "
             f"log-likelihood {self.log_likelihood_:.4g}, AIC {self.aic_:.4g}"
         )
@@ -742,7 +743,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
             "lists": state.counts_of(self.lists_),
         }
         arrays = {"log_worths": self.log_worths_, "log_ties": self.log_tie_prevalences_}
-        for kind in state.KINDS if len(self.items_) <= state.MOST_SAVED else ():
+        for kind in state.kinds_of(self):
             arrays[kind] = self._parameter_covariance(kind)
         return info, arrays
 

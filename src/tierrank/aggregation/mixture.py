@@ -291,7 +291,8 @@ class MixtureGroup(RankAggregator):
 
     def _note(self) -> str:
         lists = f"about {self.lists_.total:,.0f} lists"
-        return f"group {self.number}, {self.share_:.1%} of all lists: {lists}, {self.uncertainty}"
+        kind = self._uncertainty_in_words()
+        return f"group {self.number}, {self.share_:.1%} of all lists: {lists}, {kind}"
 
     def described(self) -> dict[str, str]:
         """The settings that matter to a reader, in words."""
@@ -302,6 +303,10 @@ class MixtureGroup(RankAggregator):
             "a group has no bootstrap of its own: nobody said which list is whose. Its standard "
             'errors know that; kind="sandwich" has those that hold where the model is wrong'
         )
+
+    def _kind(self, kind: Kind | None) -> Kind:
+        # it is that of all groups together, which was computed with the fit or never
+        return super()._kind(None if self.uncertainty is None else kind)
 
     def _compute_covariance(self, kind: Kind) -> FloatArray:
         raise ValueError(
@@ -346,7 +351,8 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
     prior
         of the log-worths of every group, as in `RankAggregator`; it can't be None
     uncertainty
-        "information", the observed information of the mixture, or "sandwich"
+        "information", the observed information of the mixture, or "sandwich"; None: no groups have
+        standard errors
     clusters
         the column that says who gave a list: then a voter is of one group with all lists, which in
         an arena tell together what a single game does not. None: every list is a voter's only one.
@@ -403,7 +409,7 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         max_groups: int = 5,
         starts: int = 10,
         prior: str | Prior = "gaussian:3",
-        uncertainty: Kind = "information",
+        uncertainty: Kind | None = "information",
         clusters: str | None = None,
         max_iter: int = 500,
         random_state: int | None = None,
@@ -565,7 +571,7 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         worths, log_shares = estimate.worths[order], estimate.log_shares[order]
         point, lists = loss.point(worths, log_shares), loss.lists
         matrices = {}
-        if loss.size <= MOST_DENSE:
+        if loss.size <= MOST_DENSE and self.uncertainty is not None:
             try:
                 bread = inverse(loss.hessian(point).matrix())
                 matrices["information"] = bread

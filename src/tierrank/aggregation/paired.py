@@ -96,7 +96,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         most steps of Newton's method
     uncertainty
         "information", the inverse of the observed information; or "sandwich", which holds with
-        enough games even where the model is wrong
+        enough games even where the model is wrong; None: there are to be no standard errors
     covariates
         columns beside the games, each of which adds β · x to d; or pairs of them, of which the
         difference does: ``["turn", ("length_a", "length_b")]``. They enter as they are: worths
@@ -170,7 +170,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         prior: str | Prior | None = None,
         tol: float = 1e-11,
         max_iter: int = 100,
-        uncertainty: Literal["information", "sandwich"] = "information",
+        uncertainty: Kind | None = "information",
         covariates: Sequence[str | tuple[str, str]] | None = None,
         clusters: str | Sequence[str] | None = None,
     ) -> None:
@@ -279,10 +279,15 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
             start, tol=self.tol, max_iter=self.max_iter,
             iterated=watched(watch, self.max_iter, weight),
         )  # fmt: skip
-        kind = self._kind(None)
-        covariance = loss.covariance(
-            end, sandwich=kind == "sandwich", names=self._titles(fixtures), votes=votes
-        )
+        covariances: dict[str, FloatArray] = {}
+        titles = self._titles(fixtures)
+        if self.uncertainty is None:
+            loss.check_minimum(end, titles)
+        else:
+            kind = self._kind(None)
+            covariances[kind] = loss.covariance(
+                end, sandwich=kind == "sandwich", names=titles, votes=votes
+            )
         if not end.converged:
             steps = f"Newton's method did not come to its end in {end.iterations} steps: raise "
             warnings.warn(
@@ -294,7 +299,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         self.covariate_names_ = self._covariate_names()
         self._numbers_of = None
         self.log_worths_ = w - w.mean()
-        self._covariances = {kind: covariance}
+        self._covariances = covariances
         self._extras = dict(zip(self._extra_names, extras.tolist(), strict=True))
         self.log_likelihood_ = loss.log_likelihood(end.point)
         self.n_parameters_, self.n_games_ = loss.effective_parameters(end.point), weight
@@ -383,11 +388,11 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         found, reached = [], reach(level)
         for name, value in self._extras.items():
-            margin = reached * self._extra_error(name)
+            error = np.nan if self.uncertainty is None else self._extra_error(name)
+            margin = reached * error
             found.append(
-                Parameter(TITLES[self.model][name], value, self._extra_error(name),
-                          value - margin, value + margin)
-            )  # fmt: skip
+                Parameter(TITLES[self.model][name], value, error, value - margin, value + margin)
+            )
         return found + self._of_covariates(level)
 
     def _extra(self, name: str, only: str | None = None) -> float:
@@ -566,7 +571,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         loss = self._loss(fixtures)
         end = loss.minimise(self._point, tol=self.tol, max_iter=self.max_iter)
         try:
-            loss.covariance(end, sandwich=False, names=self._titles(fixtures))
+            loss.check_minimum(end, self._titles(fixtures))
         except ValueError:  # these games leave something open
             return None
         return end.point[: len(fixtures.players)]
@@ -696,8 +701,10 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
             **{name: float(getattr(self, f"{name}_")) for name in SAVED},
             "fit": state.facts_of(self),
         }
-        arrays = {"log_worths": self.log_worths_, "covariance": self.covariance_}
-        return info, arrays | self._saved_coef()
+        arrays = {"log_worths": self.log_worths_} | self._saved_coef()
+        if self.uncertainty is not None:
+            arrays["covariance"] = self.covariance_
+        return info, arrays
 
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
@@ -712,9 +719,11 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         fitted.covariate_names_ = fitted._covariate_names()
         beside = len(fitted.covariate_names_)
         size = len(items) + len(extras) + beside
-        shapes: dict[str, tuple[int, ...]] = {
-            "log_worths": (len(items),), "covariance": (size, size),
-        } | ({"coef": (beside,)} if beside else {})  # fmt: skip
+        shapes: dict[str, tuple[int, ...]] = {"log_worths": (len(items),)}
+        if fitted.uncertainty is not None:
+            shapes["covariance"] = size, size
+        if beside:
+            shapes["coef"] = (beside,)
         if tensors.keys() != shapes.keys():
             raise ValueError(f"there are {sorted(tensors)} in place of {sorted(shapes)}")
         state.check_arrays(tensors, shapes)
@@ -729,7 +738,9 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         fitted.items_, fitted._extras = items, extras
         fitted.log_worths_ = tensors["log_worths"].copy()
         fitted._coef = tensors.get("coef", np.empty(0)).copy()
-        fitted._covariances = {fitted._kind(None): tensors["covariance"].copy()}
+        fitted._covariances = {}
+        if fitted.uncertainty is not None:
+            fitted._covariances[fitted._kind(None)] = tensors["covariance"].copy()
         fitted.log_likelihood_, fitted.n_parameters_, fitted.n_games_ = numbers.values()
         own |= {
             "n_iter_": int(info["n_iter"]), "converged_": ended,

@@ -506,6 +506,16 @@ class PairedLoss(Sum):
         except covariance.NotDefinite:
             raise self._undetermined(hessian, names) from None
 
+    def check_minimum(self, end: Minimum, names: list[str]) -> None:
+        """Refuse, as `covariance` does, a minimum that leaves a parameter open."""
+        hessian = self.hessian(end.point).matrix()
+        try:
+            if end.stopped_by == "no minimum":
+                raise covariance.NotDefinite
+            covariance.factored(hessian.copy(), self._shared(hessian), VANISHED)
+        except covariance.NotDefinite:
+            raise self._undetermined(hessian, names) from None
+
     def effective_parameters(self, point: FloatArray) -> float:
         """How many parameters the games, not the prior, decide."""
         if self.prior is None:

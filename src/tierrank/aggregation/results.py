@@ -71,7 +71,7 @@ class Worths(Learned):
 
     items_: tuple[Any, ...]
     log_worths_: FloatArray
-    uncertainty: Kind
+    uncertainty: Kind | None  # None: nobody wants to know
     _coef: FloatArray  # [covariates] the last parameters, of a model that has them
     _covariances: dict[str, FloatArray]  # of the parameters, by kind: those that are known
     _numbers_of: dict[Any, int] | None = None
@@ -111,6 +111,11 @@ class Worths(Learned):
     def _kind(self, kind: Kind | None) -> Kind:
         """A kind of covariance that this fit has; refuses all else."""
         kind = self.uncertainty if kind is None else kind
+        if kind is None:
+            raise ArgumentError(
+                "there are no standard errors, and nothing that rests on them: the fit was to do "
+                "without. Fit with ", Argument("uncertainty", "information"),
+            )  # fmt: skip
         if kind not in ("information", "sandwich"):
             raise ValueError(f'kind is "information" or "sandwich", not {kind!r}')
         return kind
@@ -143,6 +148,9 @@ class Worths(Learned):
 
     def _compute_covariance(self, kind: Kind) -> FloatArray:
         raise NotImplementedError
+
+    def _uncertainty_in_words(self) -> str:
+        return self.uncertainty or "no standard errors"
 
     def _errors_of(self, codes: IntArray) -> FloatArray:
         """[codes] standard errors; NaN where the fit has none."""

@@ -55,6 +55,11 @@ def plain_setting(value: Any) -> Any:
     raise ValueError(f"the setting {value!r} cannot be saved: only numbers and words can")
 
 
+def kinds_of(fitted: Any) -> tuple[Kind, ...]:
+    """Of covariances of items that are saved."""
+    return () if fitted.uncertainty is None or len(fitted.items_) > MOST_SAVED else KINDS
+
+
 def facts_of(fitted: Any) -> dict[str, Any]:
     """How a fit went."""
     return {name: getattr(fitted, name) for name in FACTS}

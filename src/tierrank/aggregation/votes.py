@@ -56,15 +56,26 @@ class FittedVotes(FittedWorths):
     @property
     def coef_standard_errors_(self) -> FloatArray:
         """[covariates] of `coef_`."""
+        return np.asarray(np.sqrt(np.diag(self._coef_covariance())))
+
+    def _coef_covariance(self) -> FloatArray:
+        """[covariates, covariates] of `coef_`."""
         size = len(self.coef_)
-        return np.asarray(np.sqrt(np.diag(self._parameter_covariance(self._kind(None)))[-size:]))
+        return self._parameter_covariance(self._kind(None))[-size:, -size:]
+
+    def _known_coef_covariance(self) -> FloatArray:
+        """The same; NaN where there are to be no standard errors."""
+        if self.uncertainty is None:
+            return np.full((len(self.coef_),) * 2, np.nan)
+        return self._coef_covariance()
 
     def _of_covariates(self, level: float) -> list[Parameter]:
         """Coefficients with intervals."""
         if not self.covariates:
             return []
-        margin = reach(level) * self.coef_standard_errors_
-        numbers = self._coef, self.coef_standard_errors_, self._coef - margin, self._coef + margin
+        errors = np.sqrt(np.diag(self._known_coef_covariance()))
+        margin = reach(level) * errors
+        numbers = self._coef, errors, self._coef - margin, self._coef + margin
         return [
             Parameter(name, *row)
             for name, *row in zip(
@@ -77,7 +88,9 @@ class FittedVotes(FittedWorths):
 
     def _uncertainty_in_words(self) -> str:
         by = cluster_names(self.clusters)
-        return f"sandwich clustered by {' and '.join(by)}" if by else self.uncertainty
+        return (
+            f"sandwich clustered by {' and '.join(by)}" if by else super()._uncertainty_in_words()
+        )
 
     def _worths_in_words(self) -> dict[str, str]:
         return {"worths": f"at 0 of {', '.join(self.covariate_names_)}"} if self.covariates else {}
@@ -101,6 +114,11 @@ class FittedVotes(FittedWorths):
                         Argument("covariates"), " has columns, or pairs of them whose difference "
                         f"counts, and {each!r} is neither",
                     )  # fmt: skip
+        if self.clusters and self.uncertainty is None:
+            raise ArgumentError(
+                Argument("clusters"), " say what standard errors rest on, and there are to be "
+                "none: leave out ", Argument("clusters"), " or ", Argument("uncertainty"),
+            )  # fmt: skip
         for what, names in (
             ("covariates", self._covariate_names()), ("clusters", cluster_names(self.clusters))
         ):  # fmt: skip

@@ -214,8 +214,9 @@ class Model:
         "pseudo-item or pseudo-item:0.5, everybody won and lost so often against one more item.",
         metavar="PRIOR", panel=MODEL)] = "none"
     uncertainty: Annotated[str, option(
-        "What intervals rest on: information, or sandwich, which holds with enough lists even "
-        "where the model is wrong.", metavar="KIND", panel=MODEL)] = "information"
+        "What intervals rest on: information; sandwich, which holds with enough lists even where "
+        "the model is wrong; or none, without intervals and tiers.", metavar="KIND", panel=MODEL
+    )] = "information"
     covariate: Annotated[list[str] | None, option(
         "Column that a vote depends on besides the items, with a coefficient that is estimated: in "
         "a table of games it adds to the first side's lead, in one of lists to the item's "
@@ -259,7 +260,7 @@ class Model:
     def __post_init__(self) -> None:
         if self.groups is not None:
             self._check_groups()
-        names.check_uncertainty(self.uncertainty)
+        names.check_uncertainty(self._uncertainty)
         names.check_solver(self.solver)
         names.check_games_ties(self.ties)
         if self.model is not None and _plain(self.model) not in WITH_TIES:
@@ -304,6 +305,10 @@ class Model:
                 )
 
     @property
+    def _uncertainty(self) -> str | None:
+        return None if self.uncertainty == "none" else self.uncertainty
+
+    @property
     def covariates(self) -> list[str | tuple[str, str]]:
         """Columns, and pairs of which the difference counts."""
         found: list[str | tuple[str, str]] = []
@@ -338,7 +343,7 @@ class Model:
         model = self.name_for(data)
         kind = _plain(model)
         prior = None if self.prior == "none" else self.prior
-        own: dict[str, Any] = {"uncertainty": self.uncertainty}
+        own: dict[str, Any] = {"uncertainty": self._uncertainty}
         voted = {"covariates": self.covariates or None, "clusters": self.clusters or None}
         if self.max_iter is not None:
             own["max_iter"] = self.max_iter
@@ -392,8 +397,9 @@ class Model:
         if kind not in (*GAMES, "pl-partition"):
             raise ValueError(f"--time goes with pl-partition, {', '.join(GAMES)}, not with {kind}.")
         for only, given in (
-            ("--solver", self.solver != "auto"), ("--uncertainty", self.uncertainty == "sandwich"),
-        ):  # fmt: skip
+            ("--solver", self.solver != "auto"),
+            ("--uncertainty", self.uncertainty != "information"),
+        ):
             if given:
                 raise ValueError(f"{only} is for worths that do not change: leave it out.")
         own: dict[str, Any] = {} if self.max_iter is None else {"max_iter": self.max_iter}

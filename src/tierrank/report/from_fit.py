@@ -438,7 +438,7 @@ def _uncertainty(
         )
         why = f"{sandwich} takes a matrix of {size:,}² numbers: use {other}"
         return _Uncertainty(order, errors, notes=[f"There are no intervals: {why}."])
-    if many and entries > MOST_SOLVED:
+    if many and entries > MOST_SOLVED and fitted.uncertainty is not None:
         why = f"each takes some tens of passes over lists of {entries:,} entries"
         ask = "in Python, covariance([…]) of a fit has those of some items"
         return _Uncertainty(order, errors, notes=[f"There are no intervals: {why}; {ask}."])

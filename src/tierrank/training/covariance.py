@@ -73,19 +73,26 @@ def covariance(
     return np.asarray((found + found.T) / 2)
 
 
+def factored(
+    matrix: FloatArray, shared: int, vanished: float
+) -> tuple[FloatArray, FloatArray, int | None]:
+    """As `factor` gives it, of a matrix that is definite beyond rounding; refuses all others."""
+    found = factor(matrix, shared)
+    if found is None or (np.diag(found[0]) ** 2 <= vanished).any():
+        raise NotDefinite(
+            "there are no standard errors: the estimate is no isolated maximum of the likelihood. "
+            "Some worths may be infinite: give a prior."
+        )
+    return found
+
+
 def inverse(matrix: FloatArray, shared: int = 0, vanished: float = VANISHED) -> FloatArray:
     """The inverse of a positive definite matrix, which is written over.
 
     Where H · 1 = 0 for the first `shared` parameters, the surest of these is held at 0, see
     `factor`.
     """
-    factored = factor(matrix, shared)
-    if factored is None or (np.diag(factored[0]) ** 2 <= vanished).any():
-        raise NotDefinite(
-            "there are no standard errors: the estimate is no isolated maximum of the likelihood. "
-            "Some worths may be infinite: give a prior."
-        )
-    lower, scale, held = factored
+    lower, scale, held = factored(matrix, shared, vanished)
     found, _ = linalg.lapack.dpotri(lower, lower=1, overwrite_c=1)
     found = (np.tril(found) + np.tril(found, -1).T) * scale * scale[:, None]
     if held is not None:
