@@ -181,12 +181,25 @@ def test_games_are_counted_where_they_lie(client: Any) -> None:
     np.testing.assert_allclose(parted.standard_errors_, one.standard_errors_, rtol=0, atol=1e-9)
 
 
-def test_worths_by_features(client: Any) -> None:
+def test_worths_by_features(client: Any, many: None) -> None:
     frame = votes()
     features = {f"item {i}": [float(i), float(i % 3)] for i in range(12)}
-    one = tr.FeatureAggregator().fit(frame, features)
-    parted = tr.FeatureAggregator().fit(dd.from_pandas(frame, npartitions=3), features)
+    one = tr.FeatureAggregator(uncertainty="sandwich").fit(frame, features)
+    parted = tr.FeatureAggregator(uncertainty="sandwich")
+    parted.fit(dd.from_pandas(frame, npartitions=3), features)
+    assert isinstance(parted.lists_, PartedLists)
     np.testing.assert_allclose(parted.coef_, one.coef_, rtol=0, atol=1e-9)
+    for kind in ("information", "sandwich"):
+        np.testing.assert_allclose(
+            parted.coef_covariance(kind), one.coef_covariance(kind), rtol=0, atol=1e-9
+        )
+    assert parted.log_likelihood_ == pytest.approx(one.log_likelihood_, abs=1e-9)
+    drawn = parted.bootstrap(3, random_state=0).log_worths
+    assert (np.abs(drawn - one.log_worths_) < 5 * one.standard_errors_).all()
+    assert (np.ptp(drawn, axis=0) > 0).all()
+    same = {item: [1.0] for item in features}
+    with pytest.raises(ValueError, match="do not differ in x0"):
+        tr.FeatureAggregator().fit(dd.from_pandas(frame, npartitions=3), same)
 
 
 @pytest.mark.slow

@@ -26,12 +26,13 @@ from tierrank.aggregation.linear_worths import (
     check_features,
     check_maximum,
     coefficient_covariance,
+    gradient_products,
 )
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.results import NotConverged, Worths
 from tierrank.aggregation.summary import Parameter
-from tierrank.aggregation.terms import Sum, objective_of, outer_products
-from tierrank.data.rankings.container import Rankings
+from tierrank.aggregation.terms import Sum, objective_of
+from tierrank.data.rankings.container import PartedRankings, Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError
@@ -259,10 +260,12 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         self._check()
         begun = time.perf_counter()
         seed = seed_from(self.random_state)
-        rankings = of_frame(rankings, columns, weights)
+        rankings = of_frame(rankings, columns, weights, parted=self.model == "linear")
         lists = self._read_lists(rankings, weights, items, rest, seed)
         given = read_features(features, self.item_column)
-        counted = isinstance(rankings, Rankings | Tiers | Games) or items is not None
+        counted = (
+            isinstance(rankings, Rankings | PartedRankings | Tiers | Games) or items is not None
+        )
         if given.items is None and not counted and lists.tiers.names is not None:
             raise ValueError(
                 "rows of features without names go by the order of the catalogue, which these "
@@ -344,7 +347,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         watch: Watch | None = None,
     ) -> tuple[FeatureTerm, Minimum, str]:
         """What was minimised, its minimum, checked to be one, and the solver."""
-        penalty = np.full(scaling.scale.shape, self.l2 * float(lists.counts.sum()))
+        penalty = np.full(scaling.scale.shape, self.l2 * lists.weight)
         if self.l2 and not self.standardize:
             with np.errstate(over="ignore"):
                 penalty = penalty / scaling.scale / scaling.scale
@@ -363,7 +366,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         term = FeatureTerm(Sum(parts), rows, penalty)
         end = solvers.minimise_smooth(
             term, solver, np.zeros(rows.shape[1]), max_iter=most,
-            iterated=solvers.watched(watch, most, float(lists.counts.sum())),
+            iterated=solvers.watched(watch, most, lists.weight),
         )  # fmt: skip
         if within is not None and find(self.objective).needs_connection:
             check_maximum(term, end, within, names)
@@ -419,8 +422,12 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         self._offset = float(self._scores(features).mean())
         self.log_worths_ = self._scores(features)
 
-    def _refit(self, counts: FloatArray, seed: int) -> FloatArray | None:
-        lists, rows = self.lists_.with_counts(counts), self._scaling.applied(self._features)
+    def _drawn(self, random: np.random.Generator) -> CountedLists:
+        self._counts("bootstrap")
+        return self.lists_.drawn(random)
+
+    def _refit(self, lists: CountedLists, seed: int) -> FloatArray | None:
+        rows = self._scaling.applied(self._features)
         if self.model == "neural":
             return neural.network_scores(self._trained(lists, rows, seed)[0], rows)
         try:
@@ -526,18 +533,18 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         if self._minimum is None:
             raise ValueError(f"the saved model has no covariance of kind {kind!r}: fit again")
         coef, information, penalty = self._minimum
-        tiers, width = self.lists_.tiers, len(coef)
-        outer = None
+        different, width, outer = self.lists_.different, len(coef), None
         if kind == "sandwich":
-            if len(tiers) <= width:
+            if different <= width:
                 raise ArgumentError(
-                    f"{len(tiers)} different lists are too few to see how {width} coefficients "
+                    f"{different} different lists are too few to see how {width} coefficients "
                     "vary between lists: ", Argument("uncertainty", "sandwich"),
                     " needs more lists than features",
                 )  # fmt: skip
-            losses = objective_of(self.objective, self.objective_params)
             rows = self._scaling.applied(self._features)
-            outer = outer_products(losses, tiers, self.lists_.counts, rows @ coef, rows)
+            outer = gradient_products(
+                self.lists_, coef, rows, self.objective, self.objective_params
+            )
         found = coefficient_covariance(information + np.diag(penalty), outer)
         scale = self._scaling.scale / self._scaling.unit
         return np.asarray(found / np.outer(scale, scale))

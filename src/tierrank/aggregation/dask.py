@@ -104,6 +104,11 @@ class PartedLists(CountedLists):
                 return found
             some *= 4
 
+    def summed(self, function: Callable[..., Any], **arguments: Any) -> Any:
+        """The sum over the parts of a function of their lists, `CountedLists`."""
+        kept = {name: sent(self.client, value) for name, value in arguments.items()}
+        return summed(self.client, _of_lists, self.parts, asked=function, **kept)
+
     def drawn(self, random: np.random.Generator) -> PartedLists:
         """As many lists as were seen, drawn from them: first from which part, then which there."""
         often, total = drawn_counts(self.weights, random), self.weight
@@ -182,6 +187,10 @@ def _lists(part: Packed) -> CountedLists:
     """Those of a part, as a fit has them."""
     lists = part.unpacked()
     return CountedLists(lists.tiers, lists.weights, len(lists), float(lists.weights.sum()), 0.0)
+
+
+def _of_lists(part: Packed, asked: Callable[..., Any], **arguments: Any) -> Any:
+    return asked(_lists(part), **arguments)
 
 
 def _condensed(part: Packed) -> ComparisonGraph:
@@ -276,19 +285,32 @@ class PartedTerm:
         return self._summed(_outer_products, scores=self._sent(scores))  # type: ignore[no-any-return]
 
     def _sent(self, numbers: FloatArray) -> Any:
-        """A future of these numbers: unlike scattered ones, they outlive the worker they are on."""
-        return self._client.submit(np.asarray, numbers, pure=False)
+        return sent(self._client, numbers)
 
     def _summed(self, function: Callable[..., Any], **arguments: Any) -> Any:
-        """The sum of what a function gives for the parts."""
-        left = [
-            self._client.submit(_added, self._client.map(function, some, pure=False, **arguments),
-                                pure=False)
-            for some in _groups(self._parts)
-        ]  # fmt: skip
-        while len(left) > 1:
-            left = [self._client.submit(_added, some, pure=False) for some in _groups(left)]
-        return gathered(self._client, left)[0]
+        return summed(self._client, function, self._parts, **arguments)
+
+
+def sent(client: Any, value: Any) -> Any:
+    """A future of what is sent once: unlike scattered ones, it outlives the worker it is on."""
+    return client.submit(_itself, value, pure=False)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def summed(
+    client: Any, function: Callable[..., Any], parts: Sequence[Any], **arguments: Any
+) -> Any:
+    """The sum of what a function gives for the parts, always added in the same order."""
+    left = [
+        client.submit(_added, client.map(function, some, pure=False, **arguments), pure=False)
+        for some in _groups(parts)
+    ]
+    while len(left) > 1:
+        left = [client.submit(_added, some, pure=False) for some in _groups(left)]
+    return gathered(client, left)[0]
 
 
 def _groups(several: Sequence[Any]) -> list[Sequence[Any]]:

@@ -10,7 +10,9 @@ import numpy as np
 from scipy import linalg, sparse
 
 from tierrank._types import FloatArray
+from tierrank.aggregation.dask import PartedLists
 from tierrank.aggregation.lists import CountedLists
+from tierrank.aggregation.terms import objective_of, outer_products
 from tierrank.errors import Argument, ArgumentError
 from tierrank.training.covariance import INVOLVED, NotDefinite, covariance, dependent, some
 from tierrank.training.optim import Hessian, Minimum, TwiceDifferentiable
@@ -100,6 +102,21 @@ def coefficient_covariance(information: FloatArray, outer: FloatArray | None = N
         ) from None
 
 
+def gradient_products(
+    lists: CountedLists,
+    coef: FloatArray,
+    features: FloatArray,
+    objective: str,
+    params: dict[str, Any] | None,
+) -> FloatArray:
+    """[features, features] Σ_l count_l g_l g_lᵀ, g_l the gradient of one list's loss."""
+    if isinstance(lists, PartedLists):
+        known = {"coef": coef, "features": features, "objective": objective, "params": params}
+        return np.asarray(lists.summed(gradient_products, **known))
+    losses = objective_of(objective, params)
+    return outer_products(losses, lists.tiers, lists.counts, features @ coef, features)
+
+
 CONSTANT = 1e-12  # part of a feature's variance within lists that is a rounding error
 DEPENDENT = 1e-10  # the same of an eigenvalue, for a diagonal of 1
 VANISHED = 1e-9  # curvature, relative to that at coefficients of 0, which is none
@@ -131,6 +148,8 @@ def scatter(lists: CountedLists, features: FloatArray) -> FloatArray:
 
     A direction of the features changes no probability if and only if it has none of this.
     """
+    if isinstance(lists, PartedLists):
+        return np.asarray(lists.summed(scatter, features=features))
     if lists.tiers.rest:  # every list has all items
         spread = features - features.mean(axis=0)
         return np.asarray(lists.counts.sum() * (spread.T @ spread))
@@ -159,7 +178,7 @@ def check_features(lists: CountedLists, features: FloatArray, names: Sequence[st
     """
     within = scatter(lists, features)
     diagonal = np.diag(within)
-    constant = diagonal <= CONSTANT * max(float(lists.counts.sum()), float(diagonal.max()))
+    constant = diagonal <= CONSTANT * max(lists.weight, float(diagonal.max()))
     if constant.any():
         raise Unidentified(
             list(compress(names, constant)),
