@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 # Compiled modules are kept: the tests start many processes, and each would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-native lint style types format bench docs install wheel clean distclean
+.PHONY: help demo test test-slow test-native lint style types format bench docs install dist clean distclean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -64,11 +64,15 @@ docs: $(VENV)/.installed-docs ## build the site into docs/_build/html; a warning
 install: $(VENV)/.installed-dev ## install into .venv with the tools for development
 
 # On Linux a wheel brings the C++ library of its compiler along, since that of another machine may be older.
-WHEEL_FLAGS := $(if $(filter Linux,$(shell uname -s)),-C cmake.define.TIERRANK_STATIC=ON -C build-dir=build/wheel)
+WHEEL_FLAGS := $(if $(filter Linux,$(shell uname -s)),-C cmake.define.TIERRANK_STATIC=ON)
 
-wheel: $(VENV)/.installed-dev ## build a wheel into dist/, which needs no compiler to be installed
+# The wheel is built from the sdist, so that a file that the sdist lacks is missed here.
+dist: $(VENV)/.installed-dist ## build sdist and wheel into dist/, and look at both as the index would
 	@rm -rf dist
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps -w dist $(WHEEL_FLAGS) .
+	$(BIN)/python -m build --no-isolation --outdir dist $(WHEEL_FLAGS) .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/pyroma --min 8 dist/*.tar.gz  # of 10: there is no address of an author
 	@$(BIN)/python -m auditwheel show dist/*.whl || true
 
 clean: ## remove caches and builds
@@ -120,7 +124,7 @@ $(VENV)/.created:
 	@touch $@
 
 # Not [all]: the demo trains no language model.
-DEMO := [boost,tables,export,distributed]
+DEMO := [plots,neural,boost,tables,export,distributed]
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
 	$(call pip_install,$(DEMO))
@@ -132,6 +136,10 @@ $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE
 
 $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
 	$(call pip_install,[bench])
+	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
+
+$(VENV)/.installed-dist: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
+	$(call pip_install,[dev,dist])
 	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 $(VENV)/.installed-docs: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)

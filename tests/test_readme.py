@@ -40,7 +40,7 @@ def test_make_demo_installs_all_that_the_commands_need_and_says_how_to_go_on(tmp
         ["make", "--dry-run", "demo", f"VENV={tmp_path / '.venv'}"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert "-e '.[boost,tables,export,distributed]'" in ran.stdout
+    assert "-e '.[plots,neural,boost,tables,export,distributed]'" in ran.stdout
     assert "tierrank demo --examples demo" in ran.stdout
     assert f"source {tmp_path / '.venv'}/bin/activate" in ran.stdout
     assert re.search(r"echo .*(tierrank train .*?)\"", ran.stdout)[1] in README

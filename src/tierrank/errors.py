@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 
 class Argument(NamedTuple):
@@ -70,3 +71,19 @@ class ArgumentError(_Spelled, ValueError):
 
 class ArgumentWarning(_Spelled, UserWarning):
     """The same of something that goes on all the same."""
+
+
+def optional(library: str, what: str, extra: str) -> Any:
+    """A library that not everybody installs; where it is missing, the command that brings it.
+
+    >>> optional("no_such_library", "a picture", "plots")
+    Traceback (most recent call last):
+        ...
+    ImportError: a picture needs no_such_library: pip install "tierrank[plots]"
+    """
+    try:
+        return import_module(library)
+    except ImportError as error:
+        raise ImportError(
+            f'{what} needs {library}: pip install "tierrank[{extra}]"', name=library
+        ) from error

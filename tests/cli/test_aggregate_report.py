@@ -129,7 +129,7 @@ def test_a_page_has_links_groups_a_logo_a_colour_and_a_card(run, votes, tmp_path
         (("--items", "none.csv"), "none.csv"),
         (("--accent", "blue"), "give it as #rrggbb"),
         (("--logo", "bare.csv"), "no PNG, JPEG or SVG"),
-        (("--card", "card.jpg"), "the card is a .png"),
+        (("--card", "card.jpg"), "a picture is a .png"),
     ],
 )
 def test_what_a_page_cannot_have_is_refused(run, votes, tmp_path, monkeypatch, options, said):

@@ -89,7 +89,7 @@ def test_a_given_variance_other_models_and_ratings(run, matches, tmp_path):
         (["--time", "day", "--prior", "pseudo-item"], "--prior gaussian:3"),
         (["--time", "day", "--top-k", "2", "--model", "davidson"], "--top-k"),
         (["--plot", "plot.png"], "it goes with --time"),
-        (["--time", "day", "--plot", "plot.txt"], "give a .png, .svg or .pdf file"),
+        (["--time", "day", "--plot", "plot.txt"], "a picture is a .png, .pdf or .svg file"),
         (["--step", "1m"], "they go with --time"),
         (["--innovation", "0.1"], "they go with --time"),
     ],

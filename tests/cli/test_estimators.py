@@ -114,8 +114,10 @@ def test_settings_go_to_the_kinds_that_have_them_or_to_the_one_named():
 
 
 def test_without_a_boosting_library_the_default_is_a_network_and_says_so(monkeypatch, capsys):
-    monkeypatch.setattr(estimators, "find_spec", lambda name: None)
+    monkeypatch.setattr(estimators, "find_spec", lambda name: name == "lightning_fabric" or None)
     assert estimators.default_kind() == "neural"
+    monkeypatch.setattr(estimators, "find_spec", lambda name: None)
+    assert estimators.default_kind() == "linear"
     assert 'pip install "tierrank[boost]"' in capsys.readouterr().err
     with pytest.raises(ValueError, match="need lightgbm or xgboost, and neither is installed"):
         make_ranker("boosted")

@@ -431,14 +431,11 @@ class Worths(Learned):
             as in `intervals`
         """
         # Results show themselves: a door from here to the room that shows, opened when asked.
-        from tierrank.report.plots import draw_worths
+        from tierrank.report.plots import draw_worths, new_axes
 
         table = worth_table(self, level, top, scale_from(scale, anchor))
         if ax is None:
-            from matplotlib import pyplot
-
-            size = (7, 1.2 + 0.3 * len(table.items))
-            ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+            ax = new_axes(7, 1.2 + 0.3 * len(table.items))
         draw_worths(ax, table, of=len(self.items_))
         return ax
 

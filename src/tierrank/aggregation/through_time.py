@@ -448,16 +448,14 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         level
             of the bands
         """
-        from tierrank.report.plots import draw_through_time
+        from tierrank.report.plots import draw_through_time, new_axes
 
         check_is_fitted(self)
         check_count("top", top)
         chosen = self.ranking()[:top] if items is None else list(items)
         found = self.through_time(level, chosen)
         if ax is None:
-            from matplotlib import pyplot
-
-            ax = pyplot.subplots(figsize=(9, 5), layout="constrained")[1]
+            ax = new_axes(9, 5)
         moments = np.array(
             self.periods_, dtype="datetime64[s]" if self._calendar.step.of_dates else float
         )

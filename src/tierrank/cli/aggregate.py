@@ -106,8 +106,8 @@ class Results:
                 "--json - and --csv - would both write to standard output: name a file for one"
             )
         seen: dict[Path, str] = {}
-        if self.plot is not None and self.plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise typer.BadParameter(f"--plot: give a .png, .svg or .pdf file, not {self.plot}")
+        if self.plot is not None:
+            options.check_picture(self.plot, "--plot")
         files = {"--out": self.out, "--json": self.json, "--csv": self.csv, "--plot": self.plot}
         for name, path in files.items():
             if path is None or path == STDOUT:

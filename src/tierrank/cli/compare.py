@@ -9,7 +9,15 @@ import typer
 
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.options import INTERRUPTED, argument, explained, option, stderr, stdout
+from tierrank.cli.options import (
+    INTERRUPTED,
+    argument,
+    can_draw,
+    explained,
+    option,
+    stderr,
+    stdout,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,5 +193,9 @@ def _write(
     }  # fmt: skip
     replace_file(out / "comparison.csv", standings_csv(standings, raw=raw_csv).encode())
     replace_file(out / "comparison.json", standings_json(standings, **about).encode())
-    plot_standings(out / "comparison.png", first, title=f"{data.name}, test queries of all folds")
-    stdout().print(f"comparison.csv, .json and .png are in {out}", markup=False, soft_wrap=True)
+    made = "comparison.csv and .json"
+    if can_draw():
+        title = f"{data.name}, test queries of all folds"
+        plot_standings(out / "comparison.png", first, title=title)
+        made = "comparison.csv, .json and .png"
+    stdout().print(f"{made} are in {out}", markup=False, soft_wrap=True)

@@ -18,6 +18,7 @@ from tierrank.cli.options import (
     Seed,
     argument,
     check_file,
+    check_picture,
     explained,
     option,
     stderr,
@@ -46,9 +47,7 @@ FAINT = "gaussian:10"  # so that a handful of lists has an estimate too
 
 def _picture(path: Path) -> Path:
     """A place where a plot can be saved: better known before the work than after it."""
-    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise typer.BadParameter(f"a plot is a .png, .pdf or .svg file, and {path} is none")
-    check_file(path, "--out")
+    check_picture(path, "--out")
     return path
 
 

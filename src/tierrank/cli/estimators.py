@@ -75,14 +75,15 @@ def ranker_class(kind: str) -> type[Ranker]:
 
 
 def default_kind() -> str:
-    """Boosted trees where a library for them is there, as they do best; else a network."""
+    """Boosted trees where a library for them is there, as they do best; else a network, or less."""
     if find_spec("lightgbm") or find_spec("xgboost"):
         return "boosted"
+    kind = "neural" if find_spec("lightning_fabric") else "linear"
     note(
-        "neither lightgbm nor xgboost is installed, so a neural ranker is trained. For boosted "
+        f"neither lightgbm nor xgboost is installed, so a {kind} ranker is trained. For boosted "
         'trees: pip install "tierrank[boost]"'
     )
-    return "neural"
+    return kind
 
 
 def make_ranker(

@@ -452,6 +452,31 @@ def check_file(path: Path, option: str) -> None:
         ) from None
 
 
+def check_picture(
+    path: Path, option: str, kinds: tuple[str, ...] = (".png", ".pdf", ".svg")
+) -> None:
+    """Refuse a place where no picture can be drawn, or drawing where nothing draws."""
+    if path.suffix.lower() not in kinds:
+        *others, last = kinds
+        known = f"{', '.join(others)} or {last}" if others else last
+        raise typer.BadParameter(f"{option}: a picture is a {known} file, and {path} is none")
+    check_file(path, option)
+    from importlib.util import find_spec
+
+    if not find_spec("matplotlib"):
+        raise typer.BadParameter(f'{option} needs matplotlib: pip install "tierrank[plots]"')
+
+
+def can_draw() -> bool:
+    """Whether a picture beside other results can be drawn; if not, it is said how it could."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib"):
+        return True
+    note('matplotlib is not installed, so no curve is drawn: pip install "tierrank[plots]"')
+    return False
+
+
 def write(path: Path | None, what: str, content: Callable[[], str]) -> None:
     """Write text to a file, whole or not at all, and say so; or to standard output."""
     from tierrank.storage import replace_file

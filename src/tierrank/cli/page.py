@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from tierrank.cli import options
 from tierrank.cli.options import STDIN, option, said
 
@@ -42,9 +40,7 @@ class Published:
 
     def __post_init__(self) -> None:
         if self.card is not None:
-            if self.card.suffix.lower() != ".png":
-                raise typer.BadParameter(f"--card: the card is a .png, and {self.card} is none")
-            options.check_file(self.card, "--card")
+            options.check_picture(self.card, "--card", (".png",))
         self.look()  # refuses a bad one before the work
 
     def look(self) -> Look:

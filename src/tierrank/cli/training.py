@@ -20,7 +20,7 @@ import typer
 
 import tierrank
 from tierrank import storage
-from tierrank.cli.options import INTERRUPTED, note, stderr, stdout
+from tierrank.cli.options import INTERRUPTED, can_draw, note, stderr, stdout
 from tierrank.report.plots import plot_curve
 from tierrank.report.tables import curve_csv
 from tierrank.storage import Savable
@@ -182,7 +182,8 @@ class TrainingFolder:
         tierrank.save(ranker, self.path)
         storage.replace_file(self.path / "curve.csv", curve_csv(ranker.history_).encode())
         title = f"{type(ranker).__name__}, {objective_of(ranker)}"
-        plot_curve(self.path / "curve.png", ranker.history_, title=title)
+        if can_draw():
+            plot_curve(self.path / "curve.png", ranker.history_, title=title)
 
     def abandon(self) -> None:
         """The fit, or its model, was refused: without a kept state nothing is left to resume."""

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tierrank.errors import optional
 from tierrank.losses.record import find
 from tierrank.metrics import pairwise_disagreement
 from tierrank.preference import dpo_loss, implicit_rewards, objective_for
@@ -465,15 +466,9 @@ def __getattr__(name: str) -> Any:
     """`TieredDPOTrainer`, made when it is asked for: it takes the library to inherit from it."""
     if name != "TieredDPOTrainer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from transformers import Trainer
-    except ImportError as error:
-        raise ImportError(
-            "TieredDPOTrainer needs the library transformers, which is not installed: "
-            'pip install "tierrank[transformers]"'
-        ) from error
+    library = optional("transformers", name, "transformers")
     kind = type(
-        name, (_TieredDPO, Trainer), {"__doc__": _TieredDPO.__doc__, "__module__": __name__}
+        name, (_TieredDPO, library.Trainer), {"__doc__": _TieredDPO.__doc__, "__module__": __name__}
     )
     globals()[name] = kind
     return kind

@@ -16,6 +16,7 @@ import numpy as np
 
 from tierrank._types import AnyArray
 from tierrank.data.mapped import blocks, folder_of, writable
+from tierrank.errors import optional
 from tierrank.ranking.forest import NAN, ZERO, Forest, tree_arrays
 from tierrank.storage import Arrays
 from tierrank.training.settings import check_count, check_size
@@ -99,12 +100,7 @@ class TreeSettings:
 
 
 def _imported(library: str) -> Any:
-    try:
-        return import_module(library)
-    except ImportError as error:
-        raise ImportError(
-            f'library="{library}" needs {library}: pip install "tierrank[boost]"'
-        ) from error
+    return optional(library, f'library="{library}"', "boost")
 
 
 class Grower(Protocol):

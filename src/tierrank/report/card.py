@@ -7,6 +7,7 @@ from typing import Any
 
 from tierrank.report.content import AggregationPage, axis_of, number, rating_decimals
 from tierrank.report.look import Look
+from tierrank.report.plots import new_figure
 
 WIDTH, HEIGHT = 1200, 630
 MOST_ROWS = 10
@@ -15,14 +16,10 @@ _INK, _MUTED, _LINE, _BEST = "#1c2126", "#59626c", "#e4e6e9", "#0b5aa6"
 
 def card_png(page: AggregationPage, look: Look | None = None) -> bytes:
     """A PNG of 1200 by 630: title, what was counted, and the first ten with their intervals."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     colour = (look or Look()).on_paper() or _BEST
     rows = page.rows[:MOST_ROWS]
     decimals, axis = rating_decimals(page.rows), axis_of(rows)
-    figure = Figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=100, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = new_figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=100, facecolor="white")
     said: dict[str, Any] = {"parse_math": False, "color": _INK}  # a name may have a $
     figure.text(0.05, 0.885, _shortened(page.title, 48), fontsize=30, fontweight="bold", **said)
     data = page.connectivity

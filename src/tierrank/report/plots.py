@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tierrank._types import AnyArray, FloatArray
+from tierrank.errors import optional
 from tierrank.ranking.comparison import Standing, best_mean
 from tierrank.report.content import ItemRow, axis_of
 from tierrank.storage import replace_file
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 LOSS_COLOUR, METRIC_COLOUR = "tab:blue", "tab:orange"
 _MOST_CHARACTERS = 40
+
+
+def need_matplotlib() -> None:
+    """Say how to get it, where it is not installed: better before the work than after it."""
+    optional("matplotlib", "a picture", "plots")
 
 
 def plot_errors(
@@ -48,14 +54,12 @@ def plot_errors(
 
 def plot_curve(path: Path, history: History, *, title: str) -> None:
     """The loss, and on an axis of its own the validation metric, step by step."""
-    from matplotlib.ticker import MaxNLocator
-
     figure, axes = _figure(7, 4.5)
     axes.set(title=title, xlabel=history.unit, ylabel="mean training loss")
     axes.yaxis.label.set_color(LOSS_COLOUR)
     _curve(axes, history.steps, history.loss, LOSS_COLOUR)
     axes.grid(alpha=0.3)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.locator_params(axis="x", integer=True)
     if history.best_step is not None and history.best_metric is not None:
         right = axes.twinx()
         _curve(right, history.steps, history.metric, METRIC_COLOUR)
@@ -190,12 +194,27 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    figure = new_figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def new_figure(**settings: Any) -> Figure:
+    """A figure that needs no screen."""
+    need_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(**settings)
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+    return figure
+
+
+def new_axes(width: float, height: float) -> Axes:
+    """Axes of a new figure of pyplot, which shows it where there is a screen or a notebook."""
+    need_matplotlib()
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def _curve(axes: Axes, steps: Sequence[int], values: Sequence[float | None], colour: str) -> None:

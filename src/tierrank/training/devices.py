@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, get_args
 
 import torch
 
+from tierrank.errors import optional
 from tierrank.ranks import Ranks
 from tierrank.training.settings import Accelerator, Precision
 
@@ -27,6 +28,7 @@ def fabric_for(accelerator: Accelerator, precision: Precision, *, several: bool 
     if precision not in get_args(Precision):
         known = " or ".join(map(repr, get_args(Precision)))
         raise ValueError(f"precision is {known}, not {precision!r}")
+    optional("lightning_fabric", "training a network", "neural")
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
     from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment

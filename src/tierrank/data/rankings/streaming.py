@@ -39,7 +39,7 @@ from tierrank.data.tables.columns import (
     open_parquet,
 )
 from tierrank.data.tables.csv import CsvColumns, CsvText, text_blocks, words_only
-from tierrank.data.tables.opening import Table, table_kind
+from tierrank.data.tables.opening import Table, need_pyarrow, table_kind
 from tierrank.errors import ArgumentError
 from tierrank.tiers.catalogue import catalogue_of
 
@@ -62,6 +62,7 @@ def in_pieces(path: Path) -> list[Path]:
             raise DataFileError(path, None, "is a folder without .parquet files: give a file.")
         return found
     if suffix == PARQUET:
+        need_pyarrow(path)
         with open_parquet(path) as file:
             return [path] if file.metadata.num_rows > LARGE else []
     plain = suffix in (".csv", ".tsv") and path.is_file()
