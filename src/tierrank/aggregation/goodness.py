@@ -12,7 +12,8 @@ model expects of as many games. What is asked of them:
       U*(θ*) − P (θ* − θ) = U(θ),     by some steps  θ* ← θ* + C (U*(θ*) − P (θ* − θ) − U(θ)).
 
   (One step is not enough: of 6,000 pairs that met once or twice, X² was too small by half its
-  standard deviation.)
+  standard deviation. A step d changes X² by at most √(dᵀ C⁻¹ d) of its standard deviations, as the
+  gradient of X² is cov(X², U), and steps shrink by the same factor each: so the last is known.)
 - *Pairs*. s = wins − losses has the residual r = s − E s, and, as θ was fitted to s among others,
   var r = V − J C Jᵀ, with V = var s and J = ∂E s/∂θ = cov(s, U). So r/√var r is standardised. The
   p-value of a pair is the exact binomial one of its decided games, at the fitted probability; it is
@@ -51,7 +52,8 @@ PAIRS_DRAWN = 200_000_000  # the same of lists' pairs
 MOST_PAIRS = 20_000_000  # pairs of all lists: 500 MB, and seconds a draw
 MOST_COPIES = 2.0**53
 CROWDED, FEW = 5.0, 1.0  # expected counts of cells, for χ²: in four cells of five, and in all
-STEPS = 4  # towards an estimate from drawn data
+STEPS = 4  # towards an estimate from drawn data, at most
+NEAR = 1e-4  # the square of a step in standard errors that is not worth its gradient
 LEFT = 1e-9  # part of a variance that is a rounding error: the pair was fitted exactly
 SIGNIFICANT = 0.05
 
@@ -321,12 +323,17 @@ def refitted(
     prior: Hessian | None,
 ) -> FloatArray:
     """[parameters] θ*, from U*, θ, C, U(θ) and P."""
-    change = np.zeros_like(point)
+    change, before = np.zeros_like(point), 0.0
     for _ in range(STEPS):
         left = gradient(point + change) - pull
         if prior is not None:
             left -= prior.product(change)
-        change = change + covariance @ left
+        step = covariance @ left
+        change = change + step
+        length = float(left @ step)  # dᵀ C⁻¹ d
+        if length <= NEAR or length**2 <= NEAR * before:
+            break
+        before = length
     return point + change
 
 
@@ -538,11 +545,12 @@ def expected_cycles(counts: FloatArray, expected: FloatArray, model: Expectation
     """tr(q³)/3, q of as many decided games as there are, with the chances that are expected."""
     decided = counts[:, WIN] + counts[:, LOSS]
     p = _share(expected[:, WIN], expected[:, LOSS])
-    most, none = np.floor(decided / 2) + 1, decided == 0  # a majority, at least
-    up, down = (
-        np.where(none, 0.0, at_least(most, np.maximum(decided - most, 0.0), chance))
-        for chance in (p, 1 - p)
-    )
+    most = np.floor(decided / 2) + 1  # a majority, at least
+    fewer = np.maximum(decided - most, 0.0)
+    up = at_least(most, fewer, p)
+    down, open_ = 1 - up, decided % 2 != 1  # of an odd number, one of the two has it
+    down[open_] = at_least(most[open_], fewer[open_], 1 - p[open_])
+    up[decided == 0] = down[decided == 0] = 0.0
     both = [model.first, model.second]
     size = len(model.names)
     q = csr_array(
