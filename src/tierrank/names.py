@@ -72,7 +72,9 @@ GAME_MODELS: tuple[GameModel, ...] = get_args(GameModel)
 DAVIDSON_LUCE = "davidson-luce"
 """The model of lists that has parameters for ties."""
 
-TableKind = Literal["items", "games", "preferences", "paired-ranks", "wide", "orders"]
+TableKind = Literal[
+    "items", "games", "preferences", "paired-ranks", "wide", "orders", "pass-fail"
+]  # fmt: skip
 TABLE_KINDS: tuple[TableKind, ...] = get_args(TableKind)
 
 

@@ -572,3 +572,14 @@ def test_a_full_disk_is_one_line_that_names_the_path(run, votes, tmp_path, full_
     assert ran.err.endswith(f"Error: {tmp_path / 'it.html'}: File too large\n")
     assert not (tmp_path / "it.html").is_file()
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_matrix_of_passes_is_ranked_by_tasks(run, tmp_path):
+    path = tmp_path / "passes.csv"
+    path.write_text("model,t1,t2,t3,t4\nant,1,0,1,1\nbee,0,1,1,0\ncat,0,0,1,1\ndog,1,,0,1\n")
+    ran = run("aggregate", path)
+    assert ran.code == 1
+    assert "--kind pass-fail --item model" in ran.text
+    ran = run("aggregate", path, "--kind", "pass-fail", "--prior", "gaussian")
+    assert ran.code == 0, ran.text
+    assert "4 items; 4 lists" in ran.text

@@ -53,7 +53,9 @@ def test_worths_that_change_are_those_that_python_gives(run, matches, tmp_path):
     assert float(rows[-1]["high"]) == pytest.approx(fitted.curves_frame(
         items=[rows[-1]["item"]])["high"].iloc[-1])  # fmt: skip
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-    assert "Through time" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "Through time" in page
+    assert "2024-01-01 to 2026-03-09" in page
     assert tr.load(tmp_path / "model").periods_ == fitted.periods_
 
 

@@ -1,6 +1,7 @@
 """`tierrank aggregate --covariate --clusters`: what a vote depends on, and who cast it."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -44,10 +45,14 @@ def test_games_have_covariates_and_clusters(run, votes):
 
 
 def test_a_report_has_coefficients(run, votes, tmp_path):
-    ran = run("aggregate", votes, "--covariate", "turn", "--out", tmp_path / "page.html")
+    ran = run("aggregate", votes, "--covariate", "turn", "--clusters", "voter",
+              "--out", tmp_path / "page.html")  # fmt: skip
     assert ran.code == 0, ran.text
     assert "turn" in ran.text
-    assert "turn" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "turn" in page
+    assert re.search(r"<dt>voters</dt>\s*<dd>40</dd>", page)
+    assert "turns" not in page  # what a vote depends on is no figure for the head
 
 
 def test_lists_have_covariates_of_items(run, tmp_path):

@@ -110,6 +110,14 @@ class Calendar:
         return str(np.datetime64(at, "s").astype(f"datetime64[{form}]"))
 
 
+def first_and_last(times: AnyArray) -> tuple[str, str]:
+    """Days in ISO's form, or plain numbers."""
+    if times.dtype.kind in "iufb":
+        return f"{times.min():,.10g}", f"{times.max():,.10g}"
+    days = (times if times.dtype.kind == "M" else _dates(times)).astype("datetime64[D]")
+    return str(days.min()), str(days.max())
+
+
 def _numbers(times: Any, step: Step) -> AnyArray:
     """[times] seconds or months since 1970, or plain numbers."""
     values = np.asarray(times) if not isinstance(times, str | date) else np.array([times], object)

@@ -516,7 +516,7 @@ def _ranked(
     }
     with waiting("Computing intervals"):
         return fitted, {
-            name: _page(each, data, file, results, published, anchor, seed)
+            name: _page(each, data, file, results, published, model, anchor, seed)
             for name, each in (groups or {"": fitted}).items()
         }
 
@@ -613,6 +613,7 @@ def _page(
     file: Path,
     results: Results,
     published: Published,
+    model: Model,
     anchor: Any,
     seed: int,
 ) -> AggregationPage:
@@ -635,7 +636,7 @@ def _page(
         settings={"file": file.name, **read_as, "seed": f"{seed}"},
         seed=seed,
         spell=spell,
-        facts=facts_of(data),
+        facts=facts_of(data, model.clusters or (), model.time),
         command=command_line(),
         check=results.out is not None,
         **published.about(data.items),

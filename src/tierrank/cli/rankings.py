@@ -38,7 +38,8 @@ class Source:
     kind: Annotated[str | None, option(
         "What a row of a table is: items (an item of a list), games, preferences, paired-ranks "
         "(two items of a list, each with its rank), wide (a ranking, with a column an item and "
-        "its rank in the cell) or orders (a ranking, with an item in each cell, best first).",
+        "its rank in the cell), orders (a ranking, with an item in each cell, best first) or "
+        "pass-fail (a model with --item, or a task with --list, and who passed in the cells).",
         metavar="KIND", panel=DATA, default="by the columns")] = None
     strict: Annotated[bool, option(
         "Refuse a PrefLib file that is otherwise read with a note of what was assumed.", "--strict",

@@ -12,6 +12,7 @@ from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.connectivity import Connectivity
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.paired import PairedTies
+from tierrank.aggregation.periods import first_and_last
 from tierrank.aggregation.quasi_variances import quasi_variances
 from tierrank.aggregation.rank_intervals import rank_intervals
 from tierrank.aggregation.rank_probabilities import expected_ranks, top_k_probabilities
@@ -187,18 +188,14 @@ def _curves(fitted: FittedWorths, order: IntArray, level: float, scale: Scale) -
     )
 
 
-def facts_of(data: Any) -> dict[str, str]:
-    """What columns beside lists or games say to the head of a page: who voted, and when."""
-    found = {}
-    for name, values in getattr(data, "beside", {}).items():
-        if values.dtype.kind == "M":
-            there = values[~np.isnat(values)]
-            if len(there):
-                days = [str(each.astype("datetime64[D]")) for each in (there.min(), there.max())]
-                found[name] = " to ".join(dict.fromkeys(days))
-        elif values.dtype.kind in "OUSTi":
-            many = len({each for each in values.tolist() if each is not None})
-            found[name if name.endswith("s") else f"{name}s"] = f"{many:,}"
+def facts_of(data: Any, voters: Sequence[str] = (), time: str | None = None) -> dict[str, str]:
+    """What columns beside lists or games say to the head of a page: how many voted, and when."""
+    beside, found = getattr(data, "beside", {}), {}
+    for name in voters:
+        seen = {each for each in beside[name].tolist() if each is not None and each == each}
+        found[name if name.endswith("s") else f"{name}s"] = f"{len(seen):,}"
+    if time is not None:
+        found[time] = " to ".join(dict.fromkeys(first_and_last(beside[time])))
     return found
 
 

@@ -13,6 +13,7 @@ from tierrank.data.rankings.jsonl import (
     write_jsonl_rankings,
 )
 from tierrank.data.rankings.long_tables import read_long_rankings, write_long_rankings
+from tierrank.data.rankings.pass_fail import read_pass_fail
 from tierrank.data.rankings.preflib import PrefLib, PrefLibError
 from tierrank.data.rankings.preflib_text import read_preflib, write_preflib
 from tierrank.data.rankings.reading import read_rankings, write_rankings
@@ -30,6 +31,7 @@ __all__ = [
     "read_jsonl_rankings",
     "read_long_rankings",
     "read_paired_ranks",
+    "read_pass_fail",
     "read_preferences",
     "read_preflib",
     "read_rankings",

@@ -87,6 +87,8 @@ def read_parted(
     named = {part: single(value) for part, value in columns.items() if value is not None}
     with open_table(frame.head(LOOKED_AT, npartitions=-1), None, None) as table:
         way = detected(table, kind, named)
+        if way.kind == "pass-fail":
+            table.refuse("a matrix of passes is read in one process: give it without a cluster.")
     stated, names = read_catalogue(items), None
     lists = way.columns.get("list")
     if way.kind in ("items", "preferences", "paired-ranks") and lists is not None:

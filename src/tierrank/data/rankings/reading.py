@@ -25,6 +25,7 @@ from tierrank.data.rankings.games import Games, Said, read_games
 from tierrank.data.rankings.item_pairs import read_paired_ranks, read_preferences
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
 from tierrank.data.rankings.long_tables import read_long_rankings, write_long_rankings
+from tierrank.data.rankings.pass_fail import read_pass_fail
 from tierrank.data.rankings.preflib import SUFFIXES as PREFLIB_TYPES
 from tierrank.data.rankings.preflib import PrefLib
 from tierrank.data.rankings.preflib_text import read_with, write_preflib
@@ -98,7 +99,7 @@ def read_rankings(
         game of two sides (`read_games`), of which each becomes a list; "preferences", one item
         over another (`read_preferences`); "paired-ranks", two items with their ranks
         (`read_paired_ranks`); "wide", a ranking with a column an item, or "orders", with a column
-        a place (`read_wide_rankings`)
+        a place (`read_wide_rankings`); "pass-fail", an item or a task (`read_pass_fail`)
     strict
         True to refuse PrefLib files that `read_preflib` reads with a warning
     max_expansion
@@ -356,6 +357,7 @@ READERS: dict[Kind, Callable[..., Rankings | Games]] = {
     "paired-ranks": read_paired_ranks,
     "wide": read_wide_rankings,
     "orders": partial(read_wide_rankings, cells="items"),
+    "pass-fail": read_pass_fail,
 }
 _OPTIONS = {kind: set(inspect.signature(read).parameters) for kind, read in READERS.items()}
 _SEVERAL = {"items": {"list"}, "wide": {"item"}, "orders": {"item"}}  # parts of several columns
@@ -494,6 +496,11 @@ def _likely_wide(table: Table, named: Mapping[str, Any]) -> list[Reading]:
     and none that is called like a part of another kind. Where the columns are called as places
     are, the cells may as well be items; and a few rows may be ranks by chance.
     """
+    if _takes("pass-fail", named):
+        (matrix,) = readings(table, "pass-fail", named)
+        with suppress(ValueError):
+            if len(read_pass_fail(table, **matrix.columns).items) >= _LEAST_WIDE:
+                return [matrix]  # which is shown: nobody said that 1 is better than 0
     by_rank, by_place = wide_or_orders(table, named)
     names = by_rank.columns["item"]
     if len(names) < _LEAST_WIDE or any(map(is_part, names)):

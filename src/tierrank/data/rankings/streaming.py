@@ -190,7 +190,7 @@ def read_streamed(
     ]  # fmt: skip
     lists = way.columns.get("list")
     by_list = way.kind in ("items", "preferences", "paired-ranks")
-    if by_list and lists is None:
+    if (by_list and lists is None) or way.kind == "pass-fail":
         return None
     called = [lists] if isinstance(lists, str) else list(lists or ())
     whole = _whole_lists(pieces.of(columns), called) if by_list else pieces.of(columns)

@@ -25,6 +25,7 @@ KINDS: dict[Kind, str] = {
     "paired-ranks": "a row is two items of a list, each with its rank",
     "wide": "a row is a ranking, a column an item, a cell its rank",
     "orders": "a row is a ranking, best first, a cell an item",
+    "pass-fail": "a row is an item or a task, a cell whether it was passed",
 }
 
 # Names that the documentation promises.
@@ -49,6 +50,7 @@ _WORDS = {
 _LISTS, _ITEMS, _RANKS, _SCORES, _WINNERS = (set(words.split()) for words in _WORDS.values())
 _RANKS |= {"position order", "finish position", "finishing position", "finish order"}
 _SIDES = _ITEMS | {"", "side", "response", "answer", "fighter", "opponent"}
+_TASKS = _LISTS | {"task", "problem", "question", "prompt", "test", "case", "instance"}
 _WHEN = {"season", "year", "edition", "date"}  # with which the name of a race is one list's
 _GOALS = {"score", "goals", "points", "runs"}
 _WON, _TIED = {"wins", "win", "won", "w"}, {"ties", "tie", "tied", "draws", "draw", "t"}
@@ -143,6 +145,8 @@ TEMPLATES = (
 
 def readings(table: Table, kind: Kind, named: Mapping[str, Any]) -> list[Reading]:
     """All ways to read a table of this kind, by the names of its columns."""
+    if kind == "pass-fail":
+        return [Reading(kind, {**named, **pass_fail(table.names, named)[0]})]
     if kind not in PARTS:
         return [Reading(kind, {**named, **_wide(table.names, named)})]
     found = [part(table.names, named) for part in PARTS[kind]]
@@ -378,6 +382,17 @@ def _wide(names: Sequence[str], named: Mapping[str, Any]) -> Columns:
     taken = {lists, named.get("weight") or "weight", *_names(named.get("keep") or ())}
     others = [name for name in names if name not in taken and not _ROW_NUMBERS.fullmatch(name)]
     return {"list": lists, "item": _names(named.get("item") or others)}
+
+
+def pass_fail(names: Sequence[str], named: Mapping[str, Any]) -> tuple[Columns, list[str]]:
+    """The column that names the rows, items or tasks; and all others, which are the other kind."""
+    item, task = named.get("item"), named.get("list")
+    if item is None and task is None:
+        item = next((name for name in names if plain(name) in _ITEMS), None)
+        task = next((name for name in names if plain(name) in _TASKS), None)
+    taken = {item, task, named.get("weight"), *_names(named.get("keep") or ())}
+    cells = [name for name in names if name not in taken and not _ROW_NUMBERS.fullmatch(name)]
+    return {"item": item, "list": task}, cells
 
 
 def _pairs(names: Sequence[str]) -> list[tuple[tuple[str, str], tuple[str, ...]]]:

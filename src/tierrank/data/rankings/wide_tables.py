@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from tierrank._types import FloatArray, IntArray
+from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.data.files import expands
 from tierrank.data.rankings.container import Entries, Rankings
 from tierrank.data.rankings.usual_names import readings
@@ -113,7 +113,7 @@ def _by_rank(
             "that is not ranked.",
         )
     rows, places = np.nonzero((written > 0) & ~np.isnan(written))
-    codes, catalogue = _catalogued(_numbers_or_words(names))
+    codes, catalogue = catalogued(numbers_or_words(names).tolist())
     return rows, codes[places], ranks[rows, places], catalogue
 
 
@@ -136,17 +136,17 @@ def _by_place(
     numbers = np.stack(by_column, axis=1)
     rows, places = np.nonzero(numbers >= 0)
     items = Keys(numbers[rows, places], keys).renumbered()
-    codes, catalogue = _catalogued(items.keys.tolist())
+    codes, catalogue = catalogued(items.keys.tolist())
     return rows, codes[items.codes], places.astype(np.float64), catalogue
 
 
-def _numbers_or_words(names: Sequence[str]) -> Sequence[Any]:
+def numbers_or_words(names: Sequence[str]) -> AnyArray:
     """What columns are called, as if the names stood in cells: integers if all are."""
     keys = keys_of_words(names, "item", missing=())
-    return names if isinstance(keys, BadKey) else keys.tolist()
+    return np.array(names, dtype=object) if isinstance(keys, BadKey) else keys
 
 
-def _catalogued(names: Sequence[Any]) -> tuple[IntArray, Catalogue]:
+def catalogued(names: Sequence[Any]) -> tuple[IntArray, Catalogue]:
     """The number of each name, none twice, and the catalogue."""
     catalogue = catalogue_of(names)
     numbers = {name: code for code, name in enumerate(catalogue.items)}
