@@ -16,7 +16,12 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from tierrank import losses, metrics
 from tierrank._types import AnyArray
@@ -25,6 +30,7 @@ from tierrank.data.tables.columns import BadColumn, frame_columns, is_frame
 from tierrank.losses.objective import Objective
 from tierrank.ranking.features import Steps, steps_from
 from tierrank.ranking.features.base import check_finite, parts_of
+from tierrank.ranking.positions import ONCE_EACH, Shown, checked_shown
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays, load
 from tierrank.tiers import Tiers
@@ -57,6 +63,7 @@ THEIR_FIT_WORDS = {
     "eval_group": "eval_set=[(X, y, qid)]",
     "eval_qid": "eval_set=[(X, y, qid)]",
     "groups": "qid, one a row, or group, one size a list",
+    "position": "positions, one a row, counted from 1",
     "eval_metric": "the constructor's metric",
     "eval_at": "the constructor's metric, as in metric='ndcg@5'",
     "early_stopping_rounds": "the constructor's patience",
@@ -78,17 +85,20 @@ class TrainingRows:
     X
         [rows, features], dense or CSR, after the feature steps
     y
-        [rows] labels, float64
+        [observations] labels, float64
     tiers
-        the lists, with one score a row
+        the lists, with one score an observation
     weights
         [lists] how much each list counts, or None
+    shown
+        the row of each observation, if they are not the rows themselves, and its position
     """
 
     X: Any
     y: AnyArray
     tiers: Tiers
     weights: AnyArray | None = None
+    shown: Shown = ONCE_EACH
 
 
 @dataclass(frozen=True)
@@ -289,6 +299,10 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         the fitted feature steps
     n_features_in_, feature_names_in_
         as scikit-learn has them (names only from tables whose columns have some)
+    position_bias_
+        [positions] what each adds to a score, that of the first being 0; of a fit with `positions`
+    position_standard_errors_
+        [positions] their standard errors, where they are known
     """
 
     allows_missing: ClassVar[bool] = False
@@ -314,6 +328,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     _ranks: Ranks = ALONE  # in a fit, the processes of which each has a part of the lists
     history_: History
     steps_: Steps
+    position_bias_: AnyArray
+    position_standard_errors_: AnyArray
 
     def __new__(cls, *_: Any, **words: Any) -> Self:
         """Answer the words of LightGBM and XGBoost, which `__init__` does not know, with ours."""
@@ -364,6 +380,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         qid: Any = None,
         group: Any = None,
         weights: Any = None,
+        positions: Any = None,
+        rows: Any = None,
         eval_set: Any = None,
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 20.0,
@@ -387,6 +405,14 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             rows are one list. One of qid, group and the constructor's `query_column` is needed.
         weights
             [lists] how much each list counts, in order of first appearance
+        positions
+            [labels] where each row was shown when its label, a click, came about, from 1. The
+            likelihood is that of score + bias of the position, and the biases are learned with the
+            model (`position_bias_`); `predict` leaves them out. See docs/clicks.md.
+        rows
+            [labels] which row of X each label is about, from 0; then y, qid and positions have one
+            an observation, and a row that was shown a million times has its features once. None:
+            label i is about row i.
         eval_set
             (X, y, qid) to stop by, or a list with one such tuple; with `query_column`, (X, y)
         checkpoint
@@ -407,7 +433,12 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         before = self._before(init_model)
         self._begin(y, others)
         ranks = self._ranks
-        rows, lists = self._read(X, qid, group, "fit(X, y, qid=qid)", y=y)
+        if ranks.size > 1 and (positions is not None or rows is not None):
+            raise ValueError(
+                "positions and rows do not go with sharded=True: let every process have all rows"
+            )
+        data, lists = self._read(X, qid, group, "fit(X, y, qid=qid)", y=y, indexed=rows is not None)
+        shown = checked_shown(rows, positions, len(data[1]), data[0].shape[0])
         given = validation_set(eval_set)
         held_out = None
         if given is not None:
@@ -415,7 +446,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             call = "eval_set=[(X, y, qid)]"
             held_out = self._read(valid_X, valid_qid, None, call, y=valid_y, reset=False)
         if ranks.size > 1:
-            check_parts(rows[0], lists[0], ranks)
+            check_parts(data[0], lists[0], ranks)
         if before is not None:
             self._check_same_features(before)
         identity: dict[str, Any] = {}
@@ -423,7 +454,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             identity = {
                 "estimator": type(self).__name__,
                 "params": self._json_params(),
-                "training data": digest(*rows, *lists, weights),
+                "training data": digest(*data, *lists, weights, *shown.known()),
                 "validation data": digest(*held_out[0], *held_out[1]) if held_out else None,
             }
             if before is not None:
@@ -432,7 +463,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
                 parts = ranks.gather([identity["training data"], identity["validation data"]])
                 identity["training data"], identity["validation data"] = zip(*parts, strict=True)
         self.steps_ = Steps(steps_from(self.features)) if before is None else before.steps_
-        train = self._prepared(rows, lists, weights, fit=before is None)
+        train = self._prepared(data, lists, weights, shown, fit=before is None)
         valid = None if held_out is None else self._prepared(*held_out, None)
         if not ranks.any(bool((train.tiers.n_tiers > 1).any())):
             raise ValueError(
@@ -483,8 +514,9 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         if y is None:
             name = type(self).__name__
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
-        if hasattr(self, "history_"):
-            del self.history_  # a fit that fails does not leave half of another one
+        # a fit that fails does not leave half of another one
+        for name in ("history_", "position_bias_", "position_standard_errors_"):
+            self.__dict__.pop(name, None)
 
     def _before(self, init_model: Any) -> Self | None:
         """The ranker to go on from, a copy, so that a ranker may go on from itself."""
@@ -585,8 +617,12 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         *,
         y: Any = None,
         reset: bool = True,
+        indexed: bool = False,
     ) -> tuple[tuple[Any, Any], tuple[Any, AnyArray | None]]:
-        """Check X and y, and give them with (qid, lengths); `call` shows how, where it must be."""
+        """Check X and y, and give them with (qid, lengths); `call` shows how, where it must be.
+
+        If rows are `indexed`, there need not be as many labels.
+        """
         data = X if isinstance(X, RankingData) else None
         X, column = (X, X.qid) if data else split_query_column(X, self.query_column)
         if qid is None and group is None:
@@ -599,18 +635,21 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             "ensure_all_finite": False,  # check_finite says where, and what to do
             "reset": reset,
         }
-        if y is not None:
+        if y is not None and not indexed:
             least = 0 if self._ranks.size > 1 else 2 if reset else 1
             options |= {"y": y, "y_numeric": True, "ensure_min_samples": least}
         with names_known(self, data, reset=reset):
             X = self._numbers(X, reset=reset)
             with self._text_explained(X):
                 X = validate_data(self, X, **options)
-        if y is not None:
+        if indexed:
+            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+            y = column_or_1d(y)
+        elif y is not None:
             X, y = X
             y = np.asarray(y, dtype=np.float64)
         check_finite(X, allow_nan=self._takes_missing())
-        return (X, y), list_keys(X.shape[0], qid, group)
+        return (X, y), list_keys(len(y) if indexed else X.shape[0], qid, group)
 
     def _numbers(self, X: Any, *, reset: bool) -> Any:
         """X without categories: they are refused here, and a subclass that knows them has codes."""
@@ -638,15 +677,28 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         return self.allows_missing or Steps(steps_from(self.features)).fills_missing
 
     def _prepared(
-        self, rows: tuple[Any, Any], lists: tuple[Any, Any], weights: Any, *, fit: bool = False
+        self,
+        rows: tuple[Any, Any],
+        lists: tuple[Any, Any],
+        weights: Any,
+        shown: Shown = ONCE_EACH,
+        *,
+        fit: bool = False,
     ) -> TrainingRows:
         X, y = rows
         tiers = Tiers.from_labels(y, qid=lists[0], lengths=lists[1])
-        queries = row_queries(len(y), *lists)
+        queries, labels = row_queries(len(y), *lists), y
         steps = self.steps_
+        if shown.rows is not None:  # a row may be in many lists, with a label in each
+            if steps.needs_qid:
+                raise ValueError(
+                    "feature steps that look at a list do not go with rows, by which a row of X is "
+                    "in several: transform X before the fit"
+                )
+            queries, labels = np.zeros(X.shape[0], dtype=np.int64), None
         with parts_of(self._ranks):
-            X = steps.fit_transform(X, y, queries) if fit else steps.transform(X, queries)
-        return TrainingRows(X, y, tiers, checked_weights(weights, tiers, self._ranks))
+            X = steps.fit_transform(X, labels, queries) if fit else steps.transform(X, queries)
+        return TrainingRows(X, y, tiers, checked_weights(weights, tiers, self._ranks), shown)
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """All that a copy needs, JSON-able and arrays; `tierrank.save` writes it."""
@@ -663,6 +715,9 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         }
         tensors = {f"steps.{key}": array for key, array in step_arrays.items()}
         tensors.update({f"learned.{key}": array for key, array in arrays.items()})
+        for name in ("position_bias", "position_standard_errors"):
+            if hasattr(self, f"{name}_"):
+                tensors[f"positions.{name}"] = getattr(self, f"{name}_")
         return info, tensors
 
     @classmethod
@@ -686,6 +741,10 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         ranker.history_ = History.from_json(info["history"])
         ranker.steps_ = steps
         ranker._from_state(info["learned"], _below("learned.", tensors))
+        for name, array in _below("positions.", tensors).items():
+            if name not in ("position_bias", "position_standard_errors") or array.ndim != 1:
+                raise ValueError(f"{name} is nothing that is known of positions")
+            setattr(ranker, f"{name}_", np.array(array, dtype=np.float64))
         return ranker
 
     def _json_params(self) -> dict[str, Any]:

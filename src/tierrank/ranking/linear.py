@@ -20,6 +20,7 @@ from tierrank.ranking.linear_loss import (
     covariance,
     linear_scores,
 )
+from tierrank.ranking.positions import biases_of
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.covariance import CoefficientTable, coefficient_table
@@ -96,6 +97,10 @@ class LinearRanker(Ranker):
     patience
         with an `eval_set`, the fit ends after so many iterations without a better metric, and the
         best iterate is kept. None goes on to the minimum: the metric is only noted.
+    position_smoothing
+        of a fit with `positions`: the precision of the steps between biases of adjacent positions,
+        which are taken for a random walk. 1 is a weak prior, outweighed by some dozens of clicks a
+        position; 0 the maximum of the likelihood, which a position without a click does not have
     uncertainty
         "information" or "sandwich" adds `covariance_`, `standard_errors_` and `summary`: the
         inverse of the observed information, for objectives that are a likelihood, or the estimate
@@ -150,6 +155,7 @@ class LinearRanker(Ranker):
         learning_rate: float = 0.1,
         batch_lists: int | None = 32,
         patience: int | None = None,
+        position_smoothing: float = 1.0,
         uncertainty: Uncertainty | None = None,
         metric: str = "ndcg@10",
         query_column: str | int | None = None,
@@ -165,6 +171,7 @@ class LinearRanker(Ranker):
         self.learning_rate = learning_rate
         self.batch_lists = batch_lists
         self.patience = patience
+        self.position_smoothing = position_smoothing
         self.uncertainty = uncertainty
         self.metric = metric
         self.query_column = query_column
@@ -209,8 +216,9 @@ class LinearRanker(Ranker):
         start = loss.start()
         if before is not None:
             start[: loss.features] = before.coef_
+            start[loss.features : loss.linear] = biases_of(before, loss.shown.n_positions)[1:]
             if before.objective_state_.keys() == loss.own_parameters(start).keys():
-                start[loss.features :] = list(before.objective_state_.values())
+                start[loss.linear :] = list(before.objective_state_.values())
         for name in ("coef_", "covariance_"):  # of an earlier fit, in case this one fails
             if hasattr(self, name):
                 delattr(self, name)
@@ -248,9 +256,11 @@ class LinearRanker(Ranker):
         if endless or (stopped_by == "max_iter" and plan.means_to_end):
             warnings.warn(_NOT_CONVERGED[stopped_by], ConvergenceWarning, stacklevel=3)
         if self.uncertainty is not None:
-            self.covariance_ = covariance(
-                loss, tracker.kept, self.uncertainty, self._feature_names()
-            )
+            found = covariance(loss, tracker.kept, self.uncertainty, self._feature_names())
+            self.covariance_ = found[: loss.features, : loss.features]
+            if train.shown.positions is not None:
+                variances = np.diag(found)[loss.features :]
+                self.position_standard_errors_ = np.append(0.0, np.sqrt(variances))
 
     def _plan(self, objective: Objective, *, validated: bool) -> Plan:
         """Check the settings, and fill in what is left to us."""
@@ -275,7 +285,10 @@ class LinearRanker(Ranker):
         tol = self.tol
         if tol is None:
             tol = 0.0 if exact else 1e-5
-        for what, value in (("l2", self.l2), ("tol", tol), ("learning_rate", self.learning_rate)):
+        for what, value in (
+            ("l2", self.l2), ("tol", tol), ("learning_rate", self.learning_rate),
+            ("position_smoothing", self.position_smoothing),
+        ):  # fmt: skip
             positive = what == "learning_rate"
             if not (value > 0 if positive else value >= 0) or not value < np.inf:
                 kind = "positive" if positive else "not negative"
@@ -311,7 +324,7 @@ class LinearRanker(Ranker):
             return tracker.step(point, value / loss.lists)
 
         to_the_end = (
-            plan.tol == 0 and loss.twice_differentiable and loss.features <= MOST_NEWTON_FEATURES
+            plan.tol == 0 and loss.twice_differentiable and loss.linear <= MOST_NEWTON_FEATURES
         )
         end = lbfgs(
             summed,
@@ -365,7 +378,10 @@ class LinearRanker(Ranker):
             # a line search wants one function, so the ties are broken once for all
             tiers = tiers.break_ties(at_random=True, generator=seed)
             objective.options["ties"] = "exact"
-        return LinearLoss(train.X, tiers, objective, train.weights, float(self.l2))
+        return LinearLoss(
+            train.X, tiers, objective, train.weights, float(self.l2), shown=train.shown,
+            smoothing=float(self.position_smoothing),
+        )  # fmt: skip
 
     def _take(self, tracker: Tracker, loss: LinearLoss, stopped_by: str) -> None:
         """Set what was learned, as far as the fit came."""
@@ -374,6 +390,8 @@ class LinearRanker(Ranker):
         self.stopped_by_ = stopped_by
         self.coef_ = tracker.kept[: loss.features].copy()
         self.objective_state_ = loss.own_parameters(tracker.kept)
+        if loss.shown.positions is not None:
+            self.position_bias_ = loss.biases(tracker.kept)
 
     # -- the rest ---------------------------------------------------------------------------
 

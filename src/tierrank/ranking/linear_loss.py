@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import compress
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ from scipy import sparse
 from tierrank._types import AnyArray
 from tierrank.data.mapped import as_kind
 from tierrank.losses.objective import Objective
+from tierrank.ranking.positions import ONCE_EACH, Shown
 from tierrank.tiers import Tiers
 from tierrank.training.covariance import covariance as training_covariance
 from tierrank.training.covariance import dependent, some
@@ -27,36 +29,59 @@ Uncertainty = Literal["information", "sandwich"]
 
 
 class LinearLoss:
-    """The loss of lists whose scores are X · coefficients, as a function of one vector, a point.
+    """The loss of lists whose scores are linear in one vector, a point.
 
-    A point has the coefficients first, then the parameters that the objective has itself (α of
-    Rao-Kupper, β of Davidson), which are learned with them. With list weights v_l, scaled to have
-    mean 1, n lists and the penalty λ,
+    Observation i of a list is about row r(i) of X and was shown at position p(i):
 
-        mean loss = (1/n) Σ_l v_l loss_l + (λ/2) ‖coefficients‖².
+        score_i = X_{r(i)} · coefficients + b_{p(i)} + offset_i,   b_1 = 0.
+
+    A point has the coefficients first, then the biases b_2, b_3, … of the positions, if any are
+    given, then the parameters that the objective has itself (α of Rao-Kupper, β of Davidson), which
+    are learned with them. With list weights v_l, n lists, the penalty λ, and κ for smooth biases,
+
+        mean loss = (Σ_l v_l loss_l + (κ/2) Σ_p (b_{p+1} − b_p)²) / Σ_l v_l + (λ/2) ‖coefficients‖²
+
+    so that κ is the precision of a random walk's steps, a prior that a longer log outweighs.
 
     Parameters
     ----------
     X
         [rows, features], dense or CSR; worked on in float64
     tiers
-        the lists, with one score a row
+        the lists, with one score an observation
     objective
         a module that gives one loss a list
     weights
         [lists] how much each list counts, or None
     l2
         λ
+    shown
+        which row each observation is about, and where it was shown
+    smoothing
+        κ
+    offset
+        [observations] what is added to the scores, or None
     """
 
     def __init__(
-        self, X: Any, tiers: Tiers, objective: Objective, weights: AnyArray | None, l2: float
+        self,
+        X: Any,
+        tiers: Tiers,
+        objective: Objective,
+        weights: AnyArray | None,
+        l2: float,
+        *,
+        shown: Shown = ONCE_EACH,
+        smoothing: float = 0.0,
+        offset: AnyArray | None = None,
     ) -> None:
         self.X = as_kind(X, np.float64)
         self.tiers = tiers
         self.objective = objective.double()
-        self.l2 = l2
+        self.l2, self.smoothing = l2, smoothing
+        self.shown, self.offset = shown, offset
         self.lists, self.features = len(tiers), X.shape[1]
+        self.linear = self.features + max(shown.n_positions - 1, 0)  # features and biases
         given = np.ones(self.lists) if weights is None else weights
         self.total_weight = float(given.sum())
         self._weights = torch.from_numpy(given * (self.lists / self.total_weight))
@@ -65,23 +90,53 @@ class LinearLoss:
         self._draws = "generator" in objective.entry.options
 
     def start(self) -> AnyArray:
-        """Coefficients of 0, and the objective's parameters as they are."""
+        """Coefficients and biases of 0, and the objective's parameters as they are."""
         own = [float(parameter.detach()) for parameter in self._own]
-        return np.array([0.0] * self.features + own)
+        return np.array([0.0] * self.linear + own)
+
+    def biases(self, point: AnyArray) -> AnyArray:
+        """[positions] b, with b_1 = 0; empty where no positions are known."""
+        if self.shown.positions is None:
+            return np.zeros(0)
+        return np.append(0.0, point[self.features : self.linear])
 
     def own_parameters(self, point: AnyArray) -> dict[str, float]:
         """The objective's own parameters by name."""
         names = [name for name, _ in self.objective.named_parameters()]
-        return dict(zip(names, point[self.features :].tolist(), strict=True))
+        return dict(zip(names, point[self.linear :].tolist(), strict=True))
 
     def sizes(self) -> AnyArray:
-        """[features + own parameters] root mean squares of the features; 1 for the others."""
+        """[parameters] root mean squares of features and biases' columns; 1 for the others."""
         if sparse.issparse(self.X):
             squares = np.bincount(self.X.indices, np.square(self.X.data), self.features)
         else:
             squares = np.einsum("ij,ij->j", self.X, self.X)
-        size = np.sqrt(squares / self.X.shape[0])
+        size = np.sqrt(squares / max(self.X.shape[0], 1))
+        if self.shown.positions is not None:
+            share = np.bincount(self.shown.positions)[2:] / len(self.shown.positions)
+            size = np.append(size, np.sqrt(share))
         return np.append(np.where(size > 0, size, 1.0), np.ones(len(self._own)))
+
+    def scores(self, point: AnyArray) -> AnyArray:
+        """[observations] scores; they may overflow without a word, and the caller looks."""
+        found = self.shown.spread(linear_scores(self.X, point[: self.features]), self.biases(point))
+        return found if self.offset is None else found + self.offset
+
+    def transposed(self, by_observation: AnyArray) -> AnyArray:
+        """[features and biases] a slope in each, from one in the score of each observation."""
+        by_row = self.shown.by_row(by_observation, self.X.shape[0])
+        by_bias = self.shown.by_position(by_observation)[1:]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.append(self.X.T @ by_row, by_bias)
+
+    def _penalty(self, point: AnyArray) -> tuple[float, AnyArray]:
+        """What the mean loss has beside the lists, and its gradient in features and biases."""
+        coef, steps = point[: self.features], np.diff(self.biases(point))
+        precision = self.smoothing / self.total_weight
+        # the slope in b_p is κ (step to it − step from it), and the last has none from it
+        by_bias = precision * -np.diff(np.append(steps, 0.0))
+        value = self.l2 / 2 * float(coef @ coef) + precision / 2 * float(steps @ steps)
+        return value, np.append(self.l2 * coef, by_bias)
 
     def value_and_gradient(
         self, point: AnyArray, chosen: AnyArray | None = None, seed: int | None = None
@@ -91,44 +146,59 @@ class LinearLoss:
         Parameters
         ----------
         point
-            [features + own parameters]
+            [parameters]
         chosen
             numbers of lists; None for all
         seed
             of an objective that draws at random
         """
-        X, tiers, weights = self.X, self.tiers, self._weights
-        if chosen is not None:
-            rows = tiers.rows(chosen).numpy()
-            X, tiers, weights = X[rows], tiers[chosen], weights[chosen]
+        loss = self if chosen is None else self._of_lists(chosen)
         if seed is not None and self._draws:
             self.objective.options["generator"] = torch.Generator().manual_seed(seed)
-        coef = point[: self.features]
-        scores = linear_scores(X, coef)
+        scores = loss.scores(point)
         if not np.isfinite(scores).all():
             return np.nan, np.full_like(point, np.nan)
-        losses, leaf = self._losses(point, scores, tiers)
-        total = (losses * weights).sum() / len(tiers)
-        by_row, *by_own = torch.autograd.grad(total, [leaf, *self._own])
-        with np.errstate(over="ignore", invalid="ignore"):
-            by_coef = X.T @ by_row.numpy() + self.l2 * coef
-        gradient = np.append(by_coef, [float(slope) for slope in by_own])
-        return float(total.detach()) + self.l2 / 2 * float(coef @ coef), gradient
+        losses, leaf = self._losses(point, scores, loss.tiers)
+        total = (losses * loss._weights).sum() / loss.lists
+        by_score, *by_own = torch.autograd.grad(total, [leaf, *self._own])
+        penalty, by_penalty = self._penalty(point)
+        by_linear = loss.transposed(by_score.numpy()) + by_penalty
+        gradient = np.append(by_linear, [float(slope) for slope in by_own])
+        return float(total.detach()) + penalty, gradient
+
+    def _of_lists(self, chosen: AnyArray) -> LinearLoss:
+        """The same of some lists, whose weights stay as they are."""
+        some = copy(self)
+        taken = self.tiers.rows(chosen).numpy()
+        rows = taken if self.shown.rows is None else self.shown.rows[taken]
+        positions = None if self.shown.positions is None else self.shown.positions[taken]
+        some.X, some.shown = self.X[rows], Shown(None, positions, self.shown.n_positions)
+        some.offset = None if self.offset is None else self.offset[taken]
+        some.tiers, some._weights = self.tiers[chosen], self._weights[chosen]
+        some.lists = len(some.tiers)
+        return some
 
     def gradients_by_list(self, point: AnyArray) -> AnyArray:
-        """[lists, features + own parameters] gradients of weight · loss, without the penalty."""
-        losses, leaf = self._losses(point, linear_scores(self.X, point[: self.features]))
-        (by_row,) = torch.autograd.grad(losses.sum(), leaf)
-        lengths, rows = self.tiers.lengths.numpy(), self.tiers.items.numpy()
+        """[lists, parameters] gradients of weight · loss, without the penalty."""
+        losses, leaf = self._losses(point, self.scores(point))
+        (by_score,) = torch.autograd.grad(losses.sum(), leaf)
+        lengths, order = self.tiers.lengths.numpy(), self.tiers.items.numpy()
         list_of = np.repeat(np.arange(self.lists), lengths)
-        spread = sparse.csr_array((by_row.numpy()[rows], (list_of, rows)), (self.lists, len(leaf)))
+        slopes = by_score.numpy()[order]
+        rows = order if self.shown.rows is None else self.shown.rows[order]
+        spread = sparse.csr_array((slopes, (list_of, rows)), (self.lists, self.X.shape[0]))
         parts = spread @ self.X
         parts = parts.toarray() if sparse.issparse(parts) else parts
-        for number in range(self.features, len(point)):
+        if self.shown.positions is not None:
+            places = self.shown.positions[order] - 1
+            shape = (self.lists, self.shown.n_positions)
+            by_bias = sparse.csr_array((slopes, (list_of, places)), shape).toarray()
+            parts = np.column_stack([parts, by_bias[:, 1:]])
+        for number in range(self.linear, len(point)):
             step = np.zeros_like(point)
             step[number] = DIFFERENCE
             high, low = (
-                self._losses(moved, linear_scores(self.X, moved[: self.features]))[0].detach()
+                self._losses(moved, self.scores(moved))[0].detach()
                 for moved in (point + step, point - step)
             )
             parts = np.column_stack([parts, (high - low).numpy() / (2 * DIFFERENCE)])
@@ -143,24 +213,43 @@ class LinearLoss:
         """
         if self.twice_differentiable:
             matrix = self._hessian(point)
-            matrix[np.diag_indices(self.features)] += self.lists * self.l2
+            matrix += self.lists * self._penalty_hessian()
         else:
             matrix = self.lists * self._differences(point)
         return (matrix + matrix.T) / 2 * (self.total_weight / self.lists)
 
     def _hessian(self, point: AnyArray) -> AnyArray:
         """Xᵀ H X, H that of Σ weight · loss in the scores, which is never written out."""
-        losses, leaf = self._losses(point, linear_scores(self.X, point[: self.features]))
+        losses, leaf = self._losses(point, self.scores(point))
         (slope,) = torch.autograd.grad((losses * self._weights).sum(), leaf, create_graph=True)
-        matrix = np.empty((self.features, self.features))
+        matrix = np.empty((self.linear, self.linear))
         columns = self.X.tocsc() if sparse.issparse(self.X) else self.X
-        for number in range(self.features):
-            column = columns[:, [number]]
-            dense = column.toarray()[:, 0] if sparse.issparse(column) else column[:, 0]
+        for number in range(self.linear):
             (product,) = torch.autograd.grad(
-                slope, leaf, torch.from_numpy(np.ascontiguousarray(dense)), retain_graph=True
+                slope, leaf, torch.from_numpy(self._column(columns, number)), retain_graph=True
             )
-            matrix[:, number] = self.X.T @ product.numpy()
+            matrix[:, number] = self.transposed(product.numpy())
+        return matrix
+
+    def _column(self, columns: Any, number: int) -> AnyArray:
+        """[observations] what a score changes by with one of the coefficients and biases."""
+        if number >= self.features:
+            assert self.shown.positions is not None
+            return np.equal(self.shown.positions, number - self.features + 2).astype(np.float64)
+        column = columns[:, [number]]
+        dense = column.toarray()[:, 0] if sparse.issparse(column) else column[:, 0]
+        return np.ascontiguousarray(self.shown.spread(dense, None))
+
+    def _penalty_hessian(self) -> AnyArray:
+        matrix = np.zeros((self.linear, self.linear))
+        at = np.arange(self.linear)
+        matrix[at[: self.features], at[: self.features]] = self.l2
+        if self.linear > self.features and self.smoothing:
+            precision = self.smoothing / self.total_weight
+            biases = at[self.features :]
+            matrix[biases, biases] = 2 * precision
+            matrix[biases[-1], biases[-1]] = precision
+            matrix[biases[1:], biases[:-1]] = matrix[biases[:-1], biases[1:]] = -precision
         return matrix
 
     def _differences(self, point: AnyArray) -> AnyArray:
@@ -177,9 +266,9 @@ class LinearLoss:
     def _losses(
         self, point: AnyArray, scores: AnyArray, tiers: Tiers | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """[lists] losses, and the [rows] scores that they can be differentiated by."""
+        """[lists] losses, and the scores that they can be differentiated by."""
         with torch.no_grad():
-            for parameter, value in zip(self._own, point[self.features :], strict=True):
+            for parameter, value in zip(self._own, point[self.linear :], strict=True):
                 parameter.fill_(float(value))
         leaf = torch.from_numpy(scores).requires_grad_()
         return self.objective(leaf, self.tiers if tiers is None else tiers), leaf
@@ -212,7 +301,7 @@ def check_uncertainty(kind: Any, objective: Objective) -> None:
 
 
 def covariance(loss: LinearLoss, point: AnyArray, kind: Uncertainty, names: list[str]) -> AnyArray:
-    """[features, features] covariance of the coefficients at the minimum of a loss.
+    """[features and biases] covariance of coefficients and biases at the minimum of a loss.
 
     With I the second derivatives of Σ_l weight_l loss_l + (weight/2) λ ‖coef‖² and g_l the gradient
     of one term of the sum, "information" is I⁻¹ and "sandwich" I⁻¹ (Σ_l g_l g_lᵀ) I⁻¹. The
@@ -232,7 +321,8 @@ def covariance(loss: LinearLoss, point: AnyArray, kind: Uncertainty, names: list
     information = loss.information(point)
     if not np.isfinite(information).all():
         raise ValueError("the information is not finite: scale the features, or give some l2")
-    all_names = [*names, *loss.own_parameters(point)]
+    positions = [f"position {place}" for place in range(2, loss.linear - loss.features + 2)]
+    all_names = [*names, *positions, *loss.own_parameters(point)]
     relative = np.diag(information) / loss.sizes() ** 2
     nothing = relative <= max(1e-14 * relative.max(), np.finfo(float).tiny)  # rounding, at most
     if nothing.any():
@@ -250,7 +340,7 @@ def covariance(loss: LinearLoss, point: AnyArray, kind: Uncertainty, names: list
         parts = loss.gradients_by_list(point)
         outer = parts.T @ parts
     found = training_covariance(information, outer, vanished=0.0)
-    return np.asarray(found[: loss.features, : loss.features])
+    return np.asarray(found[: loss.linear, : loss.linear])
 
 
 def _singular(problem: str, names: list[str], which: AnyArray) -> ValueError:
