@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 import tierrank as tr
 from tierrank.data.ranking_data import AnyArray
@@ -145,3 +150,141 @@ def test_bad_positions_and_rows_are_refused(name: str, bad: Any, message: str) -
 def test_rows_in_several_lists_have_no_query_to_be_scaled_in() -> None:
     with pytest.raises(ValueError, match="transform X before"):
         Log(lists=20).fit(tr.LinearRanker(features="query-scale"))
+
+
+def small(kind: str, **more: Any) -> Any:
+    if kind == "neural":
+        return tr.NeuralRanker(hidden=(8,), max_epochs=3, random_state=0, **more)
+    tree = {"trees": 30, "leaves": 4, "learning_rate": 0.1, "random_state": 0}
+    return tr.BoostedRanker(library=kind, **tree, **more)  # type: ignore[arg-type]
+
+
+KINDS = ["lightgbm", "xgboost", "neural"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("objective", ["pl-partition", "ranknet", "rao-kupper"])
+def test_the_biases_are_the_best_for_the_scores_that_are_learned(kind: str, objective: str) -> None:
+    log = Log(lists=150, rows=200)
+    ranker = log.fit(small(kind, objective=objective))
+    scores = np.asarray(ranker.predict(log.X), dtype=float)[log.rows]
+    assert scores.std() > 0.05
+    tiers = tr.Tiers.from_labels(log.y, qid=log.qid)
+    loss = tr.losses.from_name(objective, reduction="sum")
+    own = list(loss.parameters())
+
+    def value(point: AnyArray) -> float:
+        bias = np.append(0.0, point[: SHOWN - 1])
+        for parameter, given in zip(own, point[SHOWN - 1 :], strict=True):
+            parameter.data.fill_(given)
+        total = loss.double()(torch.from_numpy(scores + bias[log.positions - 1]), tiers)
+        return float(total.detach()) + 0.5 * float((np.diff(bias) ** 2).sum())
+
+    best = minimize(value, [0.0] * (SHOWN - 1) + [float(each.detach()) for each in own]).x
+    np.testing.assert_allclose(ranker.position_bias_[1:], best[: SHOWN - 1], atol=2e-4)
+    assert (ranker.position_standard_errors_[1:] > 0.05).all()
+    assert ranker.position_standard_errors_[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["xgboost", "neural"])
+def test_indexed_rows_train_as_if_written_out(kind: str) -> None:
+    log = Log(lists=100, rows=150)
+    seen = np.isin(np.arange(150), log.rows)  # what nobody saw has features, and so bins, too
+    log.X, log.rows = log.X[seen], (np.cumsum(seen) - 1)[log.rows]
+    more = {"features": None} if kind == "neural" else {}
+    both = [fit(small(kind, **more)) for fit in (log.fit, log.fit_repeated)]
+    np.testing.assert_allclose(*(each.position_bias_ for each in both), atol=1e-3)
+    np.testing.assert_allclose(*(each.predict(log.X) for each in both), atol=1e-2)
+
+
+def test_trees_and_biases_find_what_clicks_were_drawn_from() -> None:
+    log = Log(lists=4000)
+    ranker = log.fit(small("lightgbm", min_rows_per_leaf=1, feature_fraction=1.0))
+    z = (ranker.position_bias_ - TRUE_BIAS)[1:] / ranker.position_standard_errors_[1:]
+    assert np.abs(z).max() < 3.5
+    assert np.corrcoef(ranker.predict(log.X), log.X @ TRUE_COEF)[0, 1] > 0.97
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_biases_are_saved_and_a_later_fit_without_positions_has_none(
+    kind: str, tmp_path: Path
+) -> None:
+    log = Log(lists=60, rows=100)
+    ranker = log.fit(small(kind))
+    tr.save(ranker, tmp_path)
+    again = tr.load(tmp_path)
+    np.testing.assert_array_equal(again.position_bias_, ranker.position_bias_)
+    np.testing.assert_array_equal(again.position_standard_errors_, ranker.position_standard_errors_)
+    log.fit(ranker, positions=None)
+    assert not hasattr(ranker, "position_bias_")
+
+
+def test_a_stopped_fit_goes_on_to_the_same_biases(tmp_path: Path) -> None:
+    log = Log(lists=100, rows=200)
+    whole = log.fit(small("lightgbm").set_params(trees=60))
+
+    def stop(progress: Any) -> None:
+        if progress.done == 40:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        log.fit(small("lightgbm").set_params(trees=60), checkpoint=tmp_path, watch=stop)
+    resumed = log.fit(small("lightgbm").set_params(trees=60), checkpoint=tmp_path)
+    np.testing.assert_array_equal(resumed.position_bias_, whole.position_bias_)
+    np.testing.assert_array_equal(resumed.predict(log.X), whole.predict(log.X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_position_that_was_never_clicked_or_seen_once_is_held_by_its_neighbours(
+    kind: str,
+) -> None:
+    log = Log(lists=100, rows=200)
+    log.positions[-1], log.positions[4] = 9, 7  # and 6 and 8 were never seen
+    log.y[[-1, 4]] = 0
+    ranker = log.fit(small(kind))
+    bias = ranker.position_bias_
+    assert len(bias) == 9
+    assert np.isfinite(bias).all()
+    np.testing.assert_allclose(bias[5], (bias[4] + bias[6]) / 2, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "neural"])
+def test_without_smoothing_a_position_without_a_click_is_named_as_endless(kind: str) -> None:
+    log = Log(lists=100, rows=200)
+    log.y[log.positions == SHOWN] = 0
+    with pytest.warns(ConvergenceWarning, match="position_smoothing"):
+        log.fit(small(kind, position_smoothing=0.0))
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "neural"])
+def test_objectives_that_are_not_smooth_are_refused(kind: str) -> None:
+    with pytest.raises(ValueError, match="positions do not go with ranksvm"):
+        Log(lists=20).fit(small(kind, objective="ranksvm"))
+
+
+def test_dask_is_refused_by_name() -> None:
+    log = Log(lists=20)
+    with pytest.raises(ValueError, match="positions do not go with Dask"):
+        tr.BoostedRanker().fit(log.X, log.y, qid=log.qid, positions=log.positions, client=object())
+
+
+def test_position_bias_as_a_module_adds_and_is_learned() -> None:
+    log = Log(lists=400)
+    tiers, bias = tr.Tiers.from_labels(log.y, qid=log.qid), tr.losses.PositionBias(SHOWN)
+    scores = torch.from_numpy((log.X @ TRUE_COEF)[log.rows]).float()
+    places = torch.from_numpy(log.positions)
+    descent = torch.optim.LBFGS(bias.parameters(), max_iter=60, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        descent.zero_grad()
+        value = tr.losses.pl_partition(bias(scores, places), tiers)
+        value.backward()
+        return value
+
+    descent.step(loss)  # type: ignore[no-untyped-call]
+    assert bias.biases()[0] == 0
+    np.testing.assert_allclose(bias.biases().detach().numpy(), TRUE_BIAS, atol=0.5)
+    smooth = tr.losses.PositionBias(3, smoothing=2.0, start=[1.0, 2.0, 4.0])
+    assert float(smooth.penalty().detach()) == pytest.approx(1.0 + 4.0)
+    with pytest.raises(ValueError, match="shape"):
+        tr.losses.PositionBias(3, start=[0.0])

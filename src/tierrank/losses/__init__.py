@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from tierrank.losses.objective import from_name as from_name
     from tierrank.losses.ordered_partition import *  # noqa: F403
     from tierrank.losses.pairwise import *  # noqa: F403
+    from tierrank.losses.positions import PositionBias as PositionBias
     from tierrank.losses.simulation import *  # noqa: F403
 
 # Functions and modules of objectives come from their entries. All loads torch, and so comes when
 # it is asked for: the names of objectives are known without.
 _HOMES = {
     "Objective": "objective",
+    "PositionBias": "positions",
     "from_name": "objective",
     "gain": "likelihood",
     "sample_ordered_partitions": "simulation",

@@ -28,14 +28,17 @@ from tierrank.data.categories import (
 from tierrank.data.cluster import is_dask
 from tierrank.data.mapped import folder_of
 from tierrank.data.ranking_data import RankingData
+from tierrank.errors import Argument, ArgumentError
 from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
-from tierrank.ranking.derivatives import BoostingObjective, Derivatives
+from tierrank.ranking.derivatives import BoostingObjective, Derivatives, ShownObjective
 from tierrank.ranking.features import steps_from
 from tierrank.ranking.forest import Forest
 from tierrank.ranking.growers import Grower, LightGBMTrees, TreeSettings, XGBoostTrees
+from tierrank.ranking.linear_loss import fitted_biases
+from tierrank.ranking.positions import biases_of
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
-from tierrank.training.settings import check_count, seed_from
+from tierrank.training.settings import check_count, check_size, seed_from
 
 SEGMENT = 25
 RUN_AWAY = 1e9  # no score that means anything is as large
@@ -73,6 +76,10 @@ class BoostedRanker(Ranker):
         the share of rows and of features that each tree sees, drawn at random
     patience
         stop after so many trees without a better validation metric (None: never)
+    position_smoothing
+        as in `LinearRanker`. A step of Newton's method moves the biases between two trees, and at
+        last they are made the best for the trees that are kept; their standard errors take the
+        scores for known
     bins
         values of a feature are put into so many bins
     library_params
@@ -136,6 +143,7 @@ class BoostedRanker(Ranker):
         row_fraction: float = 1.0,
         feature_fraction: float = 1.0,
         patience: int | None = 50,
+        position_smoothing: float = 1.0,
         bins: int = 255,
         library_params: dict[str, Any] | None = None,
         categories: Sequence[str | int] | Literal["auto"] | None = "auto",
@@ -158,6 +166,7 @@ class BoostedRanker(Ranker):
         self.row_fraction = row_fraction
         self.feature_fraction = feature_fraction
         self.patience = patience
+        self.position_smoothing = position_smoothing
         self.bins = bins
         self.library_params = library_params
         self.categories = categories
@@ -182,6 +191,8 @@ class BoostedRanker(Ranker):
         qid: Any = None,
         group: Any = None,
         weights: Any = None,
+        positions: Any = None,
+        rows: Any = None,
         eval_set: Any = None,
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 20.0,
@@ -207,6 +218,8 @@ class BoostedRanker(Ranker):
         weights
             [lists] how much each list counts, in order of first appearance. On Dask: [rows], the
             same in all rows of a list.
+        positions, rows
+            as in the other rankers; not on Dask
         eval_set
             (X, y, qid) to stop by, or a list with one such tuple; with `query_column`, (X, y)
         checkpoint, checkpoint_every, watch
@@ -224,11 +237,17 @@ class BoostedRanker(Ranker):
         """
         if client is None and not is_dask(X):
             return super().fit(
-                X, y, qid=qid, group=group, weights=weights, eval_set=eval_set,
-                checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch,
-                init_model=init_model, **others,
+                X, y, qid=qid, group=group, weights=weights, positions=positions, rows=rows,
+                eval_set=eval_set, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+                watch=watch, init_model=init_model, **others,
             )  # fmt: skip
         from tierrank.ranking import dask
+
+        for name, given in (("positions", positions), ("rows", rows)):
+            if given is not None:
+                raise ArgumentError(
+                    Argument(name), " do not go with Dask: give rows that are in memory."
+                )
 
         before = self._before(init_model)
         self._begin(y, others)
@@ -268,7 +287,7 @@ class BoostedRanker(Ranker):
             seed = seed_from(self.random_state) if kept is None else kept[0]["seed"]
             rows = LocalRows(
                 self._grower(train.X, None if valid is None else valid.X, settings),
-                BoostingObjective(self._objective(), train.tiers, train.weights, seed),
+                self._boosting_objective(train, seed, before),
                 None if valid is None else valid.measure,
             )
             if kept is None:
@@ -283,7 +302,23 @@ class BoostedRanker(Ranker):
             else:
                 state = BoostingState.from_saved(*kept)
             boosting = Boosting(rows, self._most_trees(before), self.patience, seed)
-            self._take(*boosting.run(state, checkpoint, watch))
+            state, interrupted = boosting.run(state, checkpoint, watch)
+            objective = rows.objective
+            if isinstance(objective, ShownObjective) and train.shown.positions is not None:
+                loss = objective.bias_loss(self._kept(state).predict(train.X))
+                found = fitted_biases(loss, objective.biases)
+                self.position_bias_, self.position_standard_errors_ = found
+            self._take(state, interrupted)
+
+    def _boosting_objective(
+        self, train: TrainingRows, seed: int, before: Self | None
+    ) -> BoostingObjective:
+        lists = (self._objective(), train.tiers, train.weights, seed)
+        if not train.shown.known():
+            return BoostingObjective(*lists)
+        check_size("position_smoothing", self.position_smoothing, zero=True)
+        biases = biases_of(before, train.shown.n_positions)
+        return ShownObjective(*lists, train.shown, float(self.position_smoothing), biases)
 
     def _forest_of(self, before: Self | None) -> Forest:
         return Forest.empty(self._width) if before is None else before.forest_
@@ -305,11 +340,16 @@ class BoostedRanker(Ranker):
         """What the library adds up scores in."""
         return np.float64 if self.library == "lightgbm" else np.float32
 
+    @staticmethod
+    def _kept(state: BoostingState) -> Forest:
+        """The trees up to the best validation metric."""
+        best = state.history.best_step
+        return state.forest if best is None else state.forest.first(best)
+
     def _take(self, state: BoostingState, interrupted: bool) -> None:
         """Keep what was learned."""
         self.history_, self.objective_state_ = state.history, state.parameters
-        best = state.history.best_step
-        self.forest_ = state.forest if best is None else state.forest.first(best)
+        self.forest_ = self._kept(state)
         if interrupted:
             raise KeyboardInterrupt
         if self.forest_.is_leaf.all():
@@ -458,6 +498,8 @@ class BoostingState:
         whether no tree is to be added
     layout
         on a cluster, which partitions of the rows are together
+    biases
+        [positions] of a fit with positions
     """
 
     forest: Forest
@@ -467,6 +509,7 @@ class BoostingState:
     parameters: dict[str, float]
     finished: bool = False
     layout: Any = None
+    biases: AnyArray | None = None
 
     def save(self, checkpoint: Checkpoint, seed: int) -> None:
         """Keep it."""
@@ -484,6 +527,8 @@ class BoostingState:
             tensors["scores"] = self.scores
         if self.valid_scores is not None:
             tensors["valid_scores"] = self.valid_scores
+        if self.biases is not None:
+            tensors["biases"] = self.biases
         checkpoint.save(state, tensors)
 
     @classmethod
@@ -499,6 +544,7 @@ class BoostingState:
             state["parameters"],
             state["finished"],
             state.get("layout"),
+            tensors.get("biases"),
         )
 
 
@@ -557,6 +603,8 @@ class LocalRows:
         assert state.scores is not None
         seeds = np.random.SeedSequence([seed, len(state.forest)]).generate_state(2)
         self.objective.parameters = state.parameters
+        if state.biases is not None and isinstance(self.objective, ShownObjective):
+            self.objective.biases = state.biases
         self.objective.restart(int(seeds[0]) + self.rank)
         self.grower.start(state.scores, state.valid_scores, int(seeds[1]))
         self.trees, self.scores = len(state.forest), state.scores
@@ -607,6 +655,7 @@ class LocalRows:
             scores=self.scores,
             valid_scores=self.valid_scores,
             parameters=self.objective.parameters,
+            biases=getattr(self.objective, "biases", None),
         )
 
 

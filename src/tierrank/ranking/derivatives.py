@@ -18,7 +18,10 @@ from tierrank.losses.likelihood import tier_weights, without_ties
 from tierrank.losses.objective import Objective
 from tierrank.losses.record import Hessian
 from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
+from tierrank.ranking.linear_loss import LinearLoss, bias_loss
+from tierrank.ranking.positions import Shown
 from tierrank.tiers import Tiers
+from tierrank.training.optim import by_eigenvectors
 
 SMALLEST = 1e-16  # a Hessian is never 0: a library would divide by it
 LONGEST_STEP = 0.5  # of an objective's own parameter, in one go
@@ -166,6 +169,79 @@ class BoostingObjective:
         by_row = np.empty(len(scores))
         by_row[self.tiers.items.numpy()] = in_order
         return by_row
+
+
+class ShownObjective(BoostingObjective):
+    """An objective over observations, as a function of the scores of rows.
+
+    Observation i has the score w[row_i] + b[position_i]. A call gives the derivatives in w, which
+    add up over the observations of a row, and moves b by a step of Newton's method for the next
+    one: the gradient is that of the call, the Hessian that of the first call after a `restart`.
+
+    Parameters
+    ----------
+    objective, tiers, weights, seed
+        as in `BoostingObjective`, with one score an observation
+    shown
+        rows and positions of the observations
+    smoothing
+        of the biases, see `LinearLoss`
+    biases
+        [positions] to begin with
+    """
+
+    repeats = False  # the biases move with every call
+
+    def __init__(
+        self,
+        objective: Objective,
+        tiers: Tiers,
+        weights: AnyArray | None,
+        seed: int,
+        shown: Shown,
+        smoothing: float,
+        biases: AnyArray,
+    ) -> None:
+        self.shown, self.smoothing, self.biases = shown, smoothing, biases
+        self._given_weights = weights
+        super().__init__(objective, tiers, weights, seed)
+
+    def restart(self, seed: int) -> None:
+        """Let all that comes depend on the seed and on biases and scores alone."""
+        super().restart(seed)
+        self._information: AnyArray | None = None
+
+    def __call__(self, scores: AnyArray) -> Derivatives:
+        """Loss, gradient and Hessian diagonal at [rows] scores."""
+        found = super().__call__(self.shown.spread(scores, self.biases))
+        if self.shown.positions is not None:
+            self.biases = self._moved(scores, found.gradient)
+        both = (
+            self.shown.by_row(part, len(scores)).astype(np.float32, copy=False)
+            for part in (found.gradient, found.hessian)
+        )
+        return Derivatives(found.loss, *both)
+
+    def bias_loss(self, scores: AnyArray) -> LinearLoss:
+        """The loss as a function of the biases, at [rows] scores."""
+        spread = self.shown.spread(scores, None)
+        return bias_loss(
+            spread, self.tiers, self.objective, self._given_weights, self.shown, self.smoothing
+        )
+
+    def _moved(self, scores: AnyArray, by_observation: AnyArray) -> AnyArray:
+        """Biases after a step; where there is no curvature to trust, by the diagonal."""
+        loss = self.bias_loss(scores)
+        point = loss.start()
+        point[: loss.linear] = self.biases[1:]
+        if self._information is None:
+            self._information = loss.information(point)[: loss.linear, : loss.linear]
+        unit = loss.total_weight / loss.lists  # a gradient is of weights with mean 1
+        gradient = loss.gradient_in_biases(point, by_observation * unit)
+        step = by_eigenvectors(self._information, gradient)
+        if step is None:
+            step = gradient / np.maximum(np.abs(np.diag(self._information)), SMALLEST)
+        return np.append(0.0, point[: loss.linear] - np.clip(step, -LONGEST_STEP, LONGEST_STEP))
 
 
 def newton_step(

@@ -14,6 +14,7 @@ from tierrank.losses import find
 from tierrank.losses.objective import Objective
 from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
 from tierrank.ranking.linear_loss import (
+    MOST_NEWTON_STEPS,
     LinearLoss,
     Uncertainty,
     check_uncertainty,
@@ -24,14 +25,12 @@ from tierrank.ranking.positions import biases_of
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.covariance import CoefficientTable, coefficient_table
-from tierrank.training.optim import Journal, ascend, by_eigenvectors, lbfgs, newton
+from tierrank.training.optim import Journal, ascend, lbfgs
 from tierrank.training.progress import Tracker
 from tierrank.training.settings import seed_from
 
 NEAR_ENOUGH = 1e-7  # relative improvement at which Newton's method takes over
 MOST_NEWTON_FEATURES = 1000  # a step takes as many products with the Hessian as features
-MOST_NEWTON_STEPS = 30  # about 3 are needed, unless there is no finite minimum
-FAR = 0.01  # change of a score by a typical feature in a step that should be the last
 STEPS_BETWEEN_MEASUREMENTS = 10  # of stochastic steps, each of which changes little
 
 _NOT_CONVERGED = {
@@ -316,10 +315,6 @@ class LinearRanker(Ranker):
         if kept is not None:
             tracker.known = History.from_json(kept[0]["history"])
 
-        def summed(point: AnyArray) -> tuple[float, AnyArray]:
-            value, gradient = loss.value_and_gradient(point)
-            return loss.lists * value, loss.lists * gradient
-
         def iterated(point: AnyArray, value: float) -> bool:
             return tracker.step(point, value / loss.lists)
 
@@ -327,7 +322,7 @@ class LinearRanker(Ranker):
             plan.tol == 0 and loss.twice_differentiable and loss.linear <= MOST_NEWTON_FEATURES
         )
         end = lbfgs(
-            summed,
+            loss.summed,
             tracker.point,
             tol=NEAR_ENOUGH if to_the_end else plan.tol,
             max_iter=plan.max_iter,
@@ -339,15 +334,7 @@ class LinearRanker(Ranker):
             iterated(end.point, end.value)
         left = min(plan.max_iter - end.iterations, MOST_NEWTON_STEPS)
         if to_the_end and end.stopped_by in ("tolerance", "line search") and left > 0:
-            per_list = loss.lists / loss.total_weight
-
-            def solve(point: AnyArray, gradient: AnyArray, _: float) -> AnyArray | None:
-                return by_eigenvectors(loss.information(point) * per_list, gradient)
-
-            end = newton(
-                summed, solve, end.point, weight=float(loss.lists), far=FAR / loss.sizes(),
-                max_iter=left, iterated=iterated,
-            )  # fmt: skip
+            end = loss.by_newton(end.point, left, iterated)
         return "tolerance" if end.converged else end.stopped_by
 
     def _by_sgd(self, loss: LinearLoss, tracker: Tracker, kept: Kept, plan: Plan, seed: int) -> str:

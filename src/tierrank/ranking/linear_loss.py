@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 from itertools import compress
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from tierrank._types import AnyArray
 from tierrank.data.mapped import as_kind
@@ -17,6 +19,7 @@ from tierrank.ranking.positions import ONCE_EACH, Shown
 from tierrank.tiers import Tiers
 from tierrank.training.covariance import covariance as training_covariance
 from tierrank.training.covariance import dependent, some
+from tierrank.training.optim import Iterated, Minimum, by_eigenvectors, newton
 
 # relative to the size of a feature: rounding and what a difference leaves out are alike there
 DIFFERENCE = 1e-5
@@ -24,6 +27,9 @@ DIFFERENCE = 1e-5
 # smallest eigenvalue of the information, scaled to a diagonal of 1, that is no rounding error:
 # where second derivatives are autograd's, and where they are differences
 SMALLEST = {True: 1e-10, False: 1e-7}
+
+FAR = 0.01  # change of a score by a typical feature in a step that should be the last
+MOST_NEWTON_STEPS = 30  # about 3 are needed, unless there is no finite minimum
 
 Uncertainty = Literal["information", "sandwich"]
 
@@ -129,6 +135,11 @@ class LinearLoss:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.append(self.X.T @ by_row, by_bias)
 
+    def gradient_in_biases(self, point: AnyArray, by_observation: AnyArray) -> AnyArray:
+        """[positions − 1] of the sum of weight · loss, from its slopes in the observations."""
+        by_penalty = self.total_weight * self._penalty(point)[1]
+        return (self.transposed(by_observation) + by_penalty)[self.features :]
+
     def _penalty(self, point: AnyArray) -> tuple[float, AnyArray]:
         """What the mean loss has beside the lists, and its gradient in features and biases."""
         coef, steps = point[: self.features], np.diff(self.biases(point))
@@ -177,6 +188,25 @@ class LinearLoss:
         some.tiers, some._weights = self.tiers[chosen], self._weights[chosen]
         some.lists = len(some.tiers)
         return some
+
+    def summed(self, point: AnyArray) -> tuple[float, AnyArray]:
+        """The loss summed over the lists, so that a relative improvement is one, and gradient."""
+        value, gradient = self.value_and_gradient(point)
+        return self.lists * value, self.lists * gradient
+
+    def by_newton(
+        self, start: AnyArray, max_iter: int, iterated: Iterated | None = None
+    ) -> Minimum:
+        """The minimum of `summed` to the last digit, from a point that may be far."""
+        per_list = self.lists / self.total_weight
+
+        def solve(point: AnyArray, gradient: AnyArray, _: float) -> AnyArray | None:
+            return by_eigenvectors(self.information(point) * per_list, gradient)
+
+        return newton(
+            self.summed, solve, start, weight=float(self.lists), far=FAR / self.sizes(),
+            max_iter=max_iter, iterated=iterated,
+        )  # fmt: skip
 
     def gradients_by_list(self, point: AnyArray) -> AnyArray:
         """[lists, parameters] gradients of weight · loss, without the penalty."""
@@ -235,7 +265,8 @@ class LinearLoss:
         """[observations] what a score changes by with one of the coefficients and biases."""
         if number >= self.features:
             assert self.shown.positions is not None
-            return np.equal(self.shown.positions, number - self.features + 2).astype(np.float64)
+            place = number - self.features + 2
+            return np.asarray(self.shown.positions == place, dtype=np.float64)
         column = columns[:, [number]]
         dense = column.toarray()[:, 0] if sparse.issparse(column) else column[:, 0]
         return np.ascontiguousarray(self.shown.spread(dense, None))
@@ -348,3 +379,56 @@ def _singular(problem: str, names: list[str], which: AnyArray) -> ValueError:
         f"there are no standard errors: {some(list(compress(names, which)))} {problem}. Leave "
         "features out, or give some l2. The coefficients themselves are fitted."
     )
+
+
+# -- biases of positions, where scores come from elsewhere ----------------------------------------
+
+
+def bias_loss(
+    scores: AnyArray,
+    tiers: Tiers,
+    objective: Objective,
+    weights: AnyArray | None,
+    shown: Shown,
+    smoothing: float,
+) -> LinearLoss:
+    """The loss as a function of the biases alone, at [observations] scores that are given."""
+    entry = objective.entry
+    if entry.without_errors:
+        raise ValueError(
+            f"positions do not go with {entry.name}, which {entry.without_errors}: take a smooth "
+            "objective, such as pl-partition"
+        )
+    where = Shown(None, shown.positions, shown.n_positions)
+    return LinearLoss(
+        np.zeros((len(scores), 0)), tiers, objective, weights, 0.0, shown=where,
+        smoothing=smoothing, offset=np.asarray(scores, dtype=np.float64),
+    )  # fmt: skip
+
+
+def fitted_biases(loss: LinearLoss, start: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """[positions] biases that are best at these scores, and their standard errors there.
+
+    The errors are by the information for a likelihood and else by the sandwich; they take the
+    scores for known, and are NaN where the biases have none: without smoothing, a position that
+    was never clicked.
+    """
+    point = loss.start()
+    point[: loss.linear] = start[1:]
+    end = loss.by_newton(point, MOST_NEWTON_STEPS)
+    if end.stopped_by == "no minimum":
+        warnings.warn(
+            "some position was never above another, or never below: its bias has no finite best "
+            "value. Give some position_smoothing.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    objective = loss.objective
+    kind: Uncertainty = (
+        "information" if objective.entry.is_likelihood(objective.options) else "sandwich"
+    )
+    try:
+        errors = np.sqrt(np.diag(covariance(loss, end.point, kind, [])))
+    except ValueError:  # too few lists, or no minimum
+        errors = np.full(loss.linear, np.nan)
+    return loss.biases(end.point), np.append(0.0, errors)

@@ -13,8 +13,11 @@ from torch import Tensor, nn
 
 from tierrank._types import AnyArray
 from tierrank.losses.objective import Objective
+from tierrank.losses.positions import PositionBias
 from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
+from tierrank.ranking.linear_loss import bias_loss, fitted_biases
 from tierrank.ranking.networks import Scorer
+from tierrank.ranking.positions import biases_of
 from tierrank.ranks import Ranks
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
@@ -31,6 +34,7 @@ from tierrank.training.settings import (
     Course,
     Precision,
     check_count,
+    check_size,
     seed_from,
 )
 
@@ -70,6 +74,9 @@ class NeuralRanker(Ranker):
         of AdamW; `clip` bounds the norm of a batch's gradient (None: it does not)
     max_epochs, patience
         passes over the data at most, and without improvement (None: any)
+    position_smoothing
+        as in `LinearRanker`. The biases are learned with the weights, and at last made the best for
+        the network that is kept; their standard errors take the scores for known
     features
         feature steps, by name or as transformers (see `tierrank.ranking.features`)
     precision
@@ -121,6 +128,7 @@ class NeuralRanker(Ranker):
         clip: float | None = None,
         max_epochs: int = 100,
         patience: int | None = 10,
+        position_smoothing: float = 1.0,
         features: Any = "standardize",
         precision: Precision = "32-true",
         accelerator: Accelerator = "auto",
@@ -143,6 +151,7 @@ class NeuralRanker(Ranker):
         self.clip = clip
         self.max_epochs = max_epochs
         self.patience = patience
+        self.position_smoothing = position_smoothing
         self.features = features
         self.precision = precision
         self.accelerator = accelerator
@@ -158,6 +167,8 @@ class NeuralRanker(Ranker):
         qid: Any = None,
         group: Any = None,
         weights: Any = None,
+        positions: Any = None,
+        rows: Any = None,
         eval_set: Any = None,
         checkpoint: Path | str | None = None,
         checkpoint_every: float = 20.0,
@@ -170,7 +181,9 @@ class NeuralRanker(Ranker):
 
         Parameters
         ----------
-        X, y, qid, group, weights, eval_set, checkpoint, checkpoint_every, watch, init_model, others
+        X, y, qid, group, weights, positions, rows, eval_set
+            as in the other rankers; positions and rows not with `sharded`
+        checkpoint, checkpoint_every, watch, init_model, others
             as in the other rankers
         sharded
             whether this process has a part of the rows, of `eval_set` too, and the other ranks have
@@ -184,9 +197,9 @@ class NeuralRanker(Ranker):
             self._ranks = Ranks.join(device_for(self.accelerator))
         try:
             return super().fit(
-                X, y, qid=qid, group=group, weights=weights, eval_set=eval_set,
-                checkpoint=checkpoint, checkpoint_every=checkpoint_every, watch=watch,
-                init_model=init_model, **others,
+                X, y, qid=qid, group=group, weights=weights, positions=positions, rows=rows,
+                eval_set=eval_set, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+                watch=watch, init_model=init_model, **others,
             )  # fmt: skip
         finally:
             self.__dict__.pop("_ranks", None)
@@ -208,7 +221,26 @@ class NeuralRanker(Ranker):
         course = Course(self.max_epochs, self.patience)
         settings = AdamWSettings(self.learning_rate, self.weight_decay, self.clip)
         objective = self._objective()
-        X = as_float32(train_rows.X)
+        check_size("position_smoothing", self.position_smoothing, zero=True)
+        X, shown = as_float32(train_rows.X), train_rows.shown
+
+        def best_biases(scores: AnyArray, start: AnyArray) -> tuple[AnyArray, AnyArray]:
+            loss = bias_loss(
+                scores, train_rows.tiers, self._objective(), train_rows.weights, shown,
+                float(self.position_smoothing),
+            )  # fmt: skip
+            return fitted_biases(loss, start)
+
+        lists = lists_that_teach(train_rows, objective, self._ranks)
+        bias = None
+        if shown.positions is not None:
+            begin = biases_of(before, shown.n_positions)
+            if not hasattr(before, "position_bias_"):
+                begin = best_biases(np.zeros(len(train_rows.y)), begin)[0]
+            weights = train_rows.weights
+            taught = len(lists) if weights is None else float(weights[lists].sum())
+            smoothing = self.position_smoothing / taught
+            bias = PositionBias(shown.n_positions, smoothing=smoothing, start=begin)
         fabric = fabric_for(self.accelerator, self.precision, several=self._ranks.size > 1)
         first = fabric.is_global_zero
         saved = fabric.broadcast(checkpoint.load() if first else None)
@@ -219,8 +251,7 @@ class NeuralRanker(Ranker):
             scorer = self._scorer(X.shape[1])
             if before is not None:
                 self._go_on_from(before, scorer, objective)
-            module = ListLoss(scorer, objective)
-            lists = lists_that_teach(train_rows, objective, self._ranks)
+            module = ListLoss(scorer, objective, bias)
             learner = FabricLearner(fabric, module, settings)
         batches = ListBatches(
             X,
@@ -230,6 +261,8 @@ class NeuralRanker(Ranker):
             lists=lists,
             seed=seed,
             ranks=self._ranks,
+            shown_rows=shown.rows,
+            positions=shown.positions,
         )
         evaluate = None
         if valid is not None:
@@ -254,6 +287,17 @@ class NeuralRanker(Ranker):
         )
         module.cpu().eval()
         self.scorer_ = scorer
+        if bias is not None:
+            scores = score_rows(
+                scorer,
+                X,
+                train_rows.tiers.rows(slice(None)).numpy(),
+                train_rows.tiers.lengths.numpy(),
+                torch.device("cpu"),
+                shown.rows,
+            )
+            found = best_biases(scores, bias.biases().detach().numpy().astype(np.float64))
+            self.position_bias_, self.position_standard_errors_ = found
         self.history_ = end.history
         self.objective_state_ = {
             name: float(value.detach()) for name, value in objective.named_parameters()
@@ -321,7 +365,12 @@ class NeuralRanker(Ranker):
 
 
 def score_rows(
-    scorer: Scorer, X: Any, rows: AnyArray, lengths: AnyArray | None, device: torch.device
+    scorer: Scorer,
+    X: Any,
+    rows: AnyArray,
+    lengths: AnyArray | None,
+    device: torch.device,
+    shown_rows: AnyArray | None = None,
 ) -> AnyArray:
     """[rows] scores, float32, a block at a time.
 
@@ -331,6 +380,8 @@ def score_rows(
         [rows, features] from `as_float32`
     rows, lengths
         all rows, list by list, and how many each list has; without attention, in any order and None
+    shown_rows
+        if these are observations, the row of X that each is about
     """
     most = max(1, NUMBERS_AT_ONCE // scorer.width)
     ends = np.cumsum(lengths) if lengths is not None and scorer.scores_lists else None
@@ -343,7 +394,8 @@ def score_rows(
                 own = lengths[
                     np.searchsorted(ends, begin, "right") : np.searchsorted(ends, end) + 1
                 ]
-            block = dense_rows(X, torch.from_numpy(chosen)).to(device)
+            wanted = chosen if shown_rows is None else shown_rows[chosen]
+            block = dense_rows(X, torch.from_numpy(wanted)).to(device)
             scores[chosen] = scorer(block, own).cpu().numpy()
     return scores
 
@@ -361,11 +413,16 @@ def _blocks(rows: int, ends: AnyArray | None, most: int) -> Iterator[tuple[int, 
 
 
 class ListLoss(nn.Module):
-    """A scorer and an objective as one module, which gives the loss of a batch of lists."""
+    """A scorer and an objective as one module, which gives the loss of a batch of lists.
 
-    def __init__(self, scorer: Scorer, objective: Objective) -> None:
+    With biases of positions, their penalty is a part of it.
+    """
+
+    def __init__(
+        self, scorer: Scorer, objective: Objective, bias: PositionBias | None = None
+    ) -> None:
         super().__init__()
-        self.scorer, self.objective = scorer, objective
+        self.scorer, self.objective, self.bias = scorer, objective, bias
         draws = objective.options.get("generator")
         self.draws = None if draws is None else operator.index(draws)
 
@@ -378,11 +435,16 @@ class ListLoss(nn.Module):
             self.objective.options["generator"] = generator
         with torch.autocast(X.device.type, enabled=False):
             scores = scores.float()
+            if self.bias is not None:
+                scores = self.bias(scores, batch.positions)
             total = scores.sum()
             if not torch.isfinite(total):
                 return total * torch.nan
             losses: Tensor = self.objective(scores, batch.tiers)
-            return losses @ batch.weights
+            loss = losses @ batch.weights
+            if self.bias is not None:  # the weights of a batch, over all processes, sum to 1 or so
+                loss = loss + batch.weights.sum() * self.bias.penalty()
+            return loss
 
 
 def lists_that_teach(rows: TrainingRows, objective: Objective, ranks: Ranks) -> AnyArray:

@@ -38,9 +38,14 @@ class ListBatch:
     weights
         [lists] what each loss is multiplied with: the sum over all processes' lists is the batch's
         loss
+    positions
+        [rows] where each was shown, if that is known
     """
 
-    def __init__(self, tiers: Tiers, lengths: AnyArray, weights: Tensor) -> None:
+    def __init__(
+        self, tiers: Tiers, lengths: AnyArray, weights: Tensor, positions: Tensor | None = None
+    ) -> None:
+        self.positions = positions
         self.tiers = tiers
         self.lengths = lengths
         self.weights = weights
@@ -69,6 +74,8 @@ class ListBatches:
     ranks
         if several, each has other lists, and numbers them from 0: a batch is of all lists, those
         of the first rank before those of the second, and each takes from it those that it has
+    shown_rows, positions
+        the row of X that each score is of, if they are not its rows; and where it was shown
     """
 
     def __init__(
@@ -81,8 +88,12 @@ class ListBatches:
         lists: AnyArray,
         seed: int,
         ranks: Ranks = ALONE,
+        shown_rows: AnyArray | None = None,
+        positions: AnyArray | None = None,
     ) -> None:
         self.ranks = ranks
+        self.shown_rows = None if shown_rows is None else torch.from_numpy(shown_rows)
+        self.positions = None if positions is None else torch.from_numpy(positions)
         self.X, self.tiers, self.size, self.seed = X, tiers, size, seed
         self.weights = np.ones(len(tiers)) if weights is None else weights
         sums = torch.tensor([self.weights.sum(), self.weights[lists].sum()], dtype=torch.float64)
@@ -131,9 +142,13 @@ class ListBatches:
         start, end = int(self._row_offsets[first]), int(self._row_offsets[last])
         rows = self._rows[start:end]
         lengths = np.diff(self._row_offsets[first : last + 1])
+        positions = None if self.positions is None else self.positions[rows].to(device)
         batch = ListBatch(
-            self._slice(first, last).to(device), lengths, weights.to(device, torch.float32)
-        )
+            self._slice(first, last).to(device), lengths, weights.to(device, torch.float32),
+            positions,
+        )  # fmt: skip
+        if self.shown_rows is not None:
+            rows = self.shown_rows[rows]
         return dense_rows(self.X, rows).to(device, non_blocking=True), batch
 
     def _lists_of(self, step: int) -> int:

@@ -1,0 +1,57 @@
+"""What the place where an item was shown adds to its score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class PositionBias(nn.Module):
+    """Scores plus a bias of each position, which is learned: score_i + b[position_i].
+
+    For clicks, whose likelihood is that of what was seen: train a network through it, and rank by
+    the network alone. The first position has b = 0, since a constant changes nothing. It is
+    identified where the same items were shown in several orders.
+
+    Parameters
+    ----------
+    positions
+        how many there are
+    smoothing
+        κ of the penalty (κ/2) Σ (b_{p+1} − b_p)², which `penalty` gives to be added to a loss
+    start
+        [positions] biases to begin with; all 0 if not given
+
+    Examples
+    --------
+    >>> import torch, tierrank as tr
+    >>> bias = tr.losses.PositionBias(3, start=[0.0, -1.0, -2.0])
+    >>> scores, shown_at = torch.tensor([2.0, 3.0, 5.0]), torch.tensor([1, 3, 2])
+    >>> bias(scores, shown_at).tolist()
+    [2.0, 1.0, 4.0]
+    >>> loss = tr.losses.PLPartition()(bias(scores, shown_at), tr.Tiers.from_labels([0, 0, 1]))
+    """
+
+    def __init__(self, positions: int, *, smoothing: float = 0.0, start: Any = None) -> None:
+        super().__init__()
+        if positions < 1:
+            raise ValueError(f"positions is an integer from 1, not {positions!r}")
+        given = torch.zeros(positions) if start is None else torch.as_tensor(start).float()
+        if given.shape != (positions,):
+            raise ValueError(f"start has shape {list(given.shape)}, not [{positions}]")
+        self.smoothing = float(smoothing)
+        self.rest = nn.Parameter(given[1:] - given[0])
+
+    def biases(self) -> Tensor:
+        """[positions] b, with 0 first."""
+        return torch.cat([self.rest.new_zeros(1), self.rest])
+
+    def penalty(self) -> Tensor:
+        """(κ/2) Σ (b_{p+1} − b_p)²."""
+        return self.smoothing / 2 * self.biases().diff().square().sum()
+
+    def forward(self, scores: Tensor, positions: Tensor) -> Tensor:
+        """Scores with the biases added; positions have their shape and count from 1."""
+        return scores + self.biases().to(scores)[positions - 1]
