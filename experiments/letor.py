@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from command import Progress, machine, parser, run
 from sklearn.base import clone
-from tree_peers import LightGBMPeer, XGBoostPeer
 
 from tierrank.data import RankingData, read_folds
 from tierrank.losses import OBJECTIVES
@@ -31,14 +30,15 @@ from tierrank.ranking.comparison import QueryFold, Standing, compare, standings
 from tierrank.ranking.features import Impute, QueryScale, Standardize
 from tierrank.ranking.linear import LinearRanker
 from tierrank.ranking.neural import NeuralRanker
+from tierrank.ranking.peers import TreePeer, peer_from
 from tierrank.report.plots import plot_standings
 from tierrank.storage import replace_file
 
 METRIC = "ndcg@10"
 PEERS = {
-    "LightGBM lambdarank": LightGBMPeer("lambdarank"),
-    "LightGBM rank_xendcg": LightGBMPeer("rank_xendcg"),
-    "XGBoost rank:ndcg": XGBoostPeer("rank:ndcg"),
+    "LightGBM lambdarank": peer_from("lightgbm:lambdarank", threads=1),
+    "LightGBM rank_xendcg": peer_from("lightgbm:rank_xendcg", threads=1),
+    "XGBoost rank:ndcg": peer_from("xgboost:rank:ndcg", threads=1),
 }
 TREES = {
     "trees": 1000, "patience": 100, "learning_rate": 0.05, "leaves": 15, "min_rows_per_leaf": 50
@@ -208,7 +208,7 @@ def experiment(chosen: argparse.Namespace) -> None:
 
 def _setting(text: str) -> tuple[str, float]:
     name, _, number = text.partition("=")
-    if name not in LightGBMPeer().get_params() or not number:
+    if name not in TreePeer().get_params() or not number:
         raise ValueError(f"--trees takes NAME=NUMBER, such as leaves=8, not {text!r}.")
     value = float(number)
     return name, int(value) if value.is_integer() and name not in FRACTIONS else value

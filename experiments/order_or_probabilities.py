@@ -38,7 +38,6 @@ from tierrank.data import Rankings, read_rankings
 
 PARTS = 5
 LEAST = 10  # lists of a set
-PRIOR = "gaussian:3"  # weak, and the same for all: in some part somebody may never lose
 SETS = {  # by name: what the lists are, the archive or folder, its files
     "agh": ("strict, complete", "00009-agh", "*.soc"),
     "breakfast": ("strict, complete", "00035-breakfast", "*.soc"),
@@ -55,12 +54,12 @@ SETS = {  # by name: what the lists are, the archive or folder, its files
 }
 
 
-def by_objective(objective: str, lists: Rankings) -> FloatArray:
+def by_objective(objective: str, lists: Rankings, prior: str) -> FloatArray:
     """[items] log-worths."""
-    return tr.RankAggregator(objective, prior=PRIOR, uncertainty=None).fit(lists).log_worths_
+    return tr.RankAggregator(objective, prior=prior, uncertainty=None).fit(lists).log_worths_
 
 
-def by_borda(lists: Rankings) -> FloatArray:
+def by_borda(lists: Rankings, prior: str) -> FloatArray:
     """[items] the part of the others in its lists that an item beats on average, a tie half."""
     tiers, size = lists.tiers, len(lists.items)
     sizes, lengths = tiers.tier_sizes.numpy(), tiers.lengths.numpy()
@@ -75,9 +74,8 @@ def by_borda(lists: Rankings) -> FloatArray:
     return np.divide(found, most, out=np.full(size, 0.5), where=most > 0)
 
 
-METHODS: dict[str, Callable[[Rankings], FloatArray]] = {
+METHODS: dict[str, Callable[[Rankings, str], FloatArray]] = {
     "pl-partition": partial(by_objective, "pl-partition"),
-    "pl-lb": partial(by_objective, "pl-lb"),
     "ranknet": partial(by_objective, "ranknet"),
     "Borda": by_borda,
 }
@@ -116,7 +114,7 @@ def rescaled(lists: Rankings, scores: FloatArray) -> FloatArray:
     return np.asarray(np.exp(minimize_scalar(loss, bounds=(-5, 3)).x) * unit)
 
 
-def held_out(lists: Rankings, random: np.random.Generator) -> dict[str, Judged]:
+def held_out(lists: Rankings, prior: str, random: np.random.Generator) -> dict[str, Judged]:
     """By method, [voters] what their lists have when they were left out of the fit."""
     voter = np.repeat(np.arange(len(lists)), np.round(lists.weights).astype(int))
     part = random.permutation(len(voter)) % PARTS
@@ -127,7 +125,7 @@ def held_out(lists: Rankings, random: np.random.Generator) -> dict[str, Judged]:
         seen = replace(seen, weights=counts[counts > 0].astype(np.float64))
         unseen = voter[part == out]
         for name, method in METHODS.items():
-            each = judged(lists, rescaled(seen, method(seen)))
+            each = judged(lists, rescaled(seen, method(seen, prior)))
             found[name].append(Judged(*(values[unseen] for values in each)))
     return {
         name: Judged(*map(np.concatenate, zip(*each, strict=True))) for name, each in found.items()
@@ -163,6 +161,9 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     options.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    options.add_argument(
+        "--prior", default="gaussian:3", help="of all objectives: somebody may never lose"
+    )
     options.add_argument("--seed", type=int, default=0)
     chosen = options.parse_args()
     first, *others = METHODS
@@ -171,7 +172,7 @@ def main() -> None:
         for name in chosen.sets:
             what, *where = SETS[name]
             random = np.random.default_rng(chosen.seed)
-            sets = [held_out(lists, random) for lists in read(chosen.data, *where)]
+            sets = [held_out(lists, chosen.prior, random) for lists in read(chosen.data, *where)]
             every = {
                 method: Judged(
                     *map(np.concatenate, zip(*(one[method] for one in sets), strict=True))
@@ -179,18 +180,16 @@ def main() -> None:
                 for method in METHODS
             }
             own, voters = every[first], len(every[first].likelihood)
-            about = [f"{name} ({what})", f"{len(sets)}", f"{voters:,}"]
+            row = [f"{name}: {what}", f"{len(sets)}", f"{voters:,}"]
+            row += [f"{own.likelihood.mean():.3f}", f"{100 * own.accuracy.mean():.2f} %"]
             for method in others:
-                ours = [f"{own.likelihood.mean():.3f}", f"{100 * own.accuracy.mean():.2f}"]
-                rows.append([
-                    *(about + ours if method == others[0] else [""] * 5), method,
-                    difference(every[method].likelihood, own.likelihood, 4),
-                    difference(100 * every[method].accuracy, 100 * own.accuracy, 2),
-                ])  # fmt: skip
+                row.append(difference(every[method].likelihood, own.likelihood, 3))
+                row.append(difference(100 * every[method].accuracy, 100 * own.accuracy, 2))
+            rows.append(row)
             progress.step(name)
-    heads = ["lists", "sets", "voters", f"{first}: log-likelihood", "accuracy, %", "method",
-             "log-likelihood", "accuracy"]  # fmt: skip
-    for row in [heads, ["---"] * 3 + ["---:"] * 2 + ["---"] + ["---:"] * 2, *rows]:
+    heads = ["lists", "sets", "voters", f"{first}: nats", "pairs"]
+    heads += [head for method in others for head in (f"{method}: nats", "pairs")]
+    for row in [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]:
         print(f"| {' | '.join(row)} |")
     print("\n" + "; ".join(f"{name}: {value}" for name, value in machine().items()))
 

@@ -106,9 +106,48 @@ def test_a_ranker_that_fails_is_left_out_and_named(run, parts, tmp_path):
     assert results[1]["difference"] is not None  # the first of those that are left
 
 
+def test_peers_learn_from_the_same_folds_with_settings_of_their_own(run, parts, tmp_path):
+    names = ["lightgbm:lambdarank", "xgboost:rank:pairwise"]
+    typed = [word for name in names for word in ("--peer", name)]
+    ran = run(
+        "compare", parts / "S1.txt", "--folds", 2, "--model", "linear", *typed,
+        "--set", "trees=3", "--set", "lightgbm.leaves=3", "--set", "members=2",
+        "--out", tmp_path / "c", columns=140,
+    )  # fmt: skip
+    assert ran.code == 0
+    assert "p, Holm" in ran.text
+    about = json.loads((tmp_path / "c" / "comparison.json").read_text())
+    assert [each["name"] for each in about["results"]] == ["linear pl-partition", *names]
+    assert all(each["p_holm"] >= each["p_value"] for each in about["results"][1:])
+    settings = {name: about["rankers"][name]["params"] for name in names}
+    assert [settings[name]["leaves"] for name in names] == [3, 31]
+    assert [settings[name]["members"] for name in names] == [2, 2]
+    assert {each["best_step"] for each in about["folds"] if each["ranker"] in names} <= {1, 2, 3}
+    assert (tmp_path / "c" / "comparison.png").read_bytes().startswith(PNG)
+
+
+def test_all_peers_are_those_that_are_installed(run, parts, monkeypatch):
+    from tierrank.ranking import peers
+
+    found = peers.find_spec
+    without = {"catboost", "xgboost"}
+    monkeypatch.setattr(peers, "find_spec", lambda name: None if name in without else found(name))
+    ran = run(
+        "compare", parts / "S1.txt", "--folds", 2, "--model", "linear", "--peer", "all",
+        "--set", "trees=2",
+    )  # fmt: skip
+    assert ran.code == 0
+    assert "catboost:YetiRank needs catboost, which is not installed: pip install cat" in ran.text
+    assert "lightgbm:rank_xendcg" in ran.out
+    assert "xgboost:rank:ndcg" not in ran.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--peer", "lightgbm:lambdamart"], "Did you mean 'lightgbm:lambdarank'"),
+        (["--peer", "xgboost:rank:ndcg", "--peer", "xgboost:rank:ndcg"], "is asked for twice"),
+        (["--peer", "xgboost:rank:ndcg", "--set", "xgboost.depth=3"], "has no such setting"),
         (["--objective", "listmel"], "did you mean 'listmle'"),
         (["--objective", "listnet", "--objective", "listnet"], "is asked for twice"),
         (["--set", "boosted.trees=5"], "boosted is not one of the models"),

@@ -3,13 +3,7 @@
 import json
 
 import letor
-import numpy as np
 import pytest
-from sklearn.base import clone
-from tree_peers import LightGBMPeer, XGBoostPeer
-
-from tierrank import metrics
-from tierrank.ranking.comparison import QueryFold
 
 pytest.importorskip("lightgbm")
 pytest.importorskip("xgboost")
@@ -51,25 +45,6 @@ def test_all_trees_take_the_same_settings(parts, tmp_path):
     assert {(each.leaves, each.row_fraction) for each in rankers.values()} == {(2, 0.5)}
     with pytest.raises(SystemExit, match="2"):
         run(parts, tmp_path / "other", "--trees", "branches=2")
-
-
-@pytest.mark.parametrize("peer", [LightGBMPeer("lambdarank"), XGBoostPeer("rank:ndcg")])
-def test_a_peer_keeps_the_trees_that_were_best_by_validation(peer, parts):
-    (fold,) = letor.folds_of(parts, 0, 1)
-    assert isinstance(fold, QueryFold)
-    train, valid = fold.train, fold.valid
-    held_out = (valid.X, valid.y, valid.qid)
-    values = []
-    for trees in range(1, 13):
-        few = clone(peer).set_params(trees=trees, patience=1000)
-        few.fit(train.X, train.y, qid=train.qid, eval_set=held_out)
-        assert few.history_.best_step <= trees
-        values.append(metrics.ndcg(few.predict(valid.X), valid.y, qid=valid.qid, k=10))
-    assert values == sorted(values)  # with more trees to choose from, never worse
-    order = np.random.default_rng(1).permutation(len(train.y))
-    again = clone(peer).set_params(trees=12, patience=1000)
-    again.fit(train.X[order], train.y[order], qid=train.qid[order], eval_set=held_out)
-    assert metrics.ndcg(again.predict(valid.X), valid.y, qid=valid.qid, k=10) > 0.5
 
 
 def test_an_unknown_objective_is_named(parts, tmp_path, capsys):

@@ -87,9 +87,20 @@ def test_rankers_that_do_not_differ():
     assert metrics.bootstrap_interval([0.5]) == (0.5, 0.5, 0.5, 0.95)
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 30])
+def test_holms_correction_is_statsmodels(n):
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    p = np.random.default_rng(n).random(n) ** 4
+    p[: n // 3] = p[n // 3 : 2 * (n // 3)]  # some are equal
+    expected = multitest.multipletests(p, method="holm")[1] if n else []
+    np.testing.assert_allclose(metrics.holm(p), expected)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: metrics.holm([0.5, 1.5]), "from 0 to 1"),
+        (lambda: metrics.holm([0.5, np.nan]), "from 0 to 1"),
         (lambda: metrics.bootstrap_interval([]), "one number a list"),
         (lambda: metrics.bootstrap_interval(0.5), 'reduction="none"'),
         (lambda: metrics.bootstrap_interval([0.5, np.nan]), r"values\[1\] is nan"),

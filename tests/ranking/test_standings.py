@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import bootstrap, permutation_test
+from statsmodels.stats.multitest import multipletests
 
 from tierrank.ranking.comparison import Standing, best_mean, standings
 
@@ -33,6 +34,16 @@ def test_differences_are_paired_and_to_the_first():
     assert second.p_value == pytest.approx(exact.pvalue)
     assert second.difference_low < second.difference < second.difference_high
     assert first.difference is None
+
+
+def test_p_values_are_corrected_by_holm_for_the_comparisons_of_a_metric():
+    columns = {name: {"map": values(i), "err": values(i + 9)} for i, name in enumerate("abcd")}
+    found = standings(columns)
+    for metric in ("map", "err"):
+        first, *others = [each for each in found if each.metric == metric]
+        assert first.p_holm is None
+        expected = multipletests([each.p_value for each in others], method="holm")[1]
+        assert [each.p_holm for each in others] == pytest.approx(expected)
 
 
 def test_metrics_come_one_after_the_other_with_all_rankers():

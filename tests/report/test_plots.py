@@ -74,6 +74,32 @@ def test_standings_are_dots_with_intervals_the_first_on_top(tmp_path, drawn):
     assert {text.get_text() for text in axes.texts} == {"0.5000", "0.7000"}
 
 
+def test_differences_are_a_forest_about_the_first(tmp_path, drawn):
+    standings = [
+        Standing("a $b", "map", 9, 0.5, 0.4, 0.6),
+        Standing("b", "map", 9, 0.7, 0.65, 0.8, 0.2, 0.1, 0.3, 0.001, 0.002),
+        Standing("c $", "map", 9, 0.45, 0.4, 0.5, -0.05, -0.15, 0.05, 0.3, 0.3),
+    ]
+    plots.plot_differences(tmp_path / "c.png", standings, title="1 $ of 2 $")
+    assert (tmp_path / "c.png").read_bytes().startswith(PNG)
+    (axes,) = drawn[0].axes
+    heights = dict(zip([t.get_text() for t in axes.get_yticklabels()], axes.get_yticks()))  # noqa: B905
+    assert heights == {"b": 2, "c $": 1}
+    ends = {tuple(line.get_xdata()): line.get_color() for line in axes.lines}
+    assert ends[0.1, 0.3] == plots.METRIC_COLOUR  # beyond chance
+    assert ends[-0.15, 0.05] == plots.LOSS_COLOUR
+    texts = [text.get_text() for text in axes.texts]
+    assert texts[:6] == ["+0.2000", "0.7000", "0.002", "-0.0500", "0.4500", "0.300"]
+    assert "higher is better" in axes.get_xlabel()
+
+
+def test_one_ranker_alone_is_drawn_by_its_mean(tmp_path, drawn):
+    plots.plot_differences(
+        tmp_path / "c.png", [Standing("a", "map", 9, 0.5, 0.4, 0.6)], title="folds"
+    )
+    assert drawn[0].axes[0].get_xlabel() == "map, with 95% interval"
+
+
 def test_a_plot_that_cannot_be_drawn_leaves_nothing_behind(tmp_path):
     with pytest.raises(ValueError, match="xyz"):
         plots.plot_curve(tmp_path / "curve.xyz", history(), title="x")

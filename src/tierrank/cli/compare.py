@@ -14,6 +14,7 @@ from tierrank.cli.options import (
     argument,
     can_draw,
     explained,
+    note,
     option,
     stderr,
     stdout,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tierrank.metrics import Metric
     from tierrank.ranking.base import Ranker
     from tierrank.ranking.comparison import Comparison, Parts, Standing
+    from tierrank.ranking.peers import TreePeer
 
 
 @app.command()
@@ -40,11 +42,16 @@ def compare(
     model: Annotated[list[str] | None, option(
         "linear, neural or boosted. Repeat for several.", metavar="KIND", panel="Model",
         default="boosted")] = None,
+    peer: Annotated[list[str] | None, option(
+        "A ranker of another library, which learns from the same rows and stops by the same "
+        "metric: lightgbm:lambdarank, lightgbm:rank_xendcg, xgboost:rank:ndcg, "
+        "xgboost:rank:pairwise, catboost:YetiRank, catboost:QuerySoftMax, or all that are "
+        "installed. Repeat for several.", metavar="NAME|all", panel="Model")] = None,
     features: options.Features = None,
     settings: Annotated[list[str] | None, option(
-        "Constructor argument of the estimators that have it, or of one kind, as in "
-        "boosted.trees=500. Repeat for several.", "--set", metavar="NAME=VALUE", panel="Model"
-    )] = None,
+        "Constructor argument of the estimators that have it, or of one kind or library, as in "
+        "boosted.trees=500 or lightgbm.leaves=15. Repeat for several.", "--set",
+        metavar="NAME=VALUE", panel="Model")] = None,
     metric: Annotated[list[str] | None, option(
         "What to measure; fits stop by the first. Repeat for several.", default="ndcg@10")] = None,
     folds: Annotated[int, option("Folds that a file is cut into.", min=2)] = 5,
@@ -58,16 +65,18 @@ def compare(
     seed: options.Seed = 0,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
-    """Train and test every model with every objective on the same folds.
+    """Train and test every model with every objective, and peers, on the same folds.
 
     Means are over the test queries of all folds, with 95% bootstrap intervals; differences to the
-    first, on the same queries, come with the p-value of a paired randomisation test.
+    first, on the same queries, come with the p-value of a paired randomisation test, as it is and
+    corrected for the number of comparisons (Holm). The plot shows them with their intervals.
     """
     from tierrank.cli.estimators import check_names, default_kind
 
     kinds = model or [default_kind()]
     objectives, named = objective or ["pl-partition"], metric or ["ndcg@10"]
     check_names(kinds, objectives, features or (), named)
+    peers = _peers(peer or ())
 
     from tierrank import metrics
 
@@ -76,7 +85,7 @@ def compare(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)  # better refused now than after the work
     rankers = _rankers(
-        kinds, objectives, settings or [],
+        kinds, objectives, peers, settings or [],
         features=features or (), metric=measures[0].name, seed=seed, threads=threads,
     )  # fmt: skip
     parts = _folds(data, folds, valid_fraction, how, seed)
@@ -89,20 +98,50 @@ def compare(
         raise typer.Exit(1)
 
 
-def _rankers(
-    kinds: Sequence[str], objectives: Sequence[str], settings: Sequence[str], **shared: Any
-) -> dict[str, Ranker]:
-    """Every kind with every objective, by a name that says what sets it apart."""
-    from tierrank.cli.estimators import make_ranker, settings_by_kind
+def _peers(asked: Sequence[str]) -> list[str]:
+    """The peers that are meant; names that there are not are refused, and what is not installed."""
+    if not asked:
+        return []
+    from tierrank.ranking.peers import ALL, parse_peer
 
-    own = settings_by_kind(settings, kinds)
-    rankers: dict[str, Ranker] = {}
+    if "all" not in asked:
+        for name in asked:
+            parse_peer(name)
+        if len(set(asked)) < len(asked):
+            twice = next(name for name in asked if asked.count(name) > 1)
+            raise ValueError(f"--peer {twice} is asked for twice: leave one of them.")
+        return list(asked)
+    found = []
+    for name in ALL:
+        try:
+            parse_peer(name)
+            found.append(name)
+        except ValueError as error:
+            note(f"{error}. It is left out.")
+    return found
+
+
+def _rankers(
+    kinds: Sequence[str],
+    objectives: Sequence[str],
+    peers: Sequence[str],
+    settings: Sequence[str],
+    **shared: Any,
+) -> dict[str, Ranker | TreePeer]:
+    """Every kind with every objective, by a name that says what sets it apart; then the peers."""
+    from tierrank.cli.estimators import make_peer, make_ranker, settings_by_kind
+
+    own = settings_by_kind(settings, kinds, peers)
+    rankers: dict[str, Ranker | TreePeer] = {}
     for kind in kinds:
         for objective in objectives:
             name = f"{kind} {objective}"
             if name in rankers:
                 raise ValueError(f"{name} is asked for twice: leave one of them.")
             rankers[name] = make_ranker(kind, objective=objective, settings=own[kind], **shared)
+    shared.pop("features")  # trees of peers see what the data have
+    for name in peers:
+        rankers[name] = make_peer(name, settings=own[name.partition(":")[0]], **shared)
     return rankers
 
 
@@ -118,7 +157,7 @@ def _folds(
 
 
 def _run(
-    rankers: dict[str, Ranker], folds: Sequence[Parts], measures: Sequence[Metric]
+    rankers: dict[str, Ranker | TreePeer], folds: Sequence[Parts], measures: Sequence[Metric]
 ) -> Comparison:
     from tierrank.cli.progress import FitDisplay, duration
     from tierrank.ranking.comparison import Comparison
@@ -168,12 +207,12 @@ def _show(data: Path, comparison: Comparison, standings: Sequence[Standing], fol
 def _write(
     out: Path,
     data: Path,
-    rankers: dict[str, Ranker],
+    rankers: dict[str, Ranker | TreePeer],
     comparison: Comparison,
     standings: Sequence[Standing],
     raw_csv: bool,
 ) -> None:
-    from tierrank.report.plots import plot_standings
+    from tierrank.report.plots import plot_differences
     from tierrank.report.tables import standings_csv, standings_json
     from tierrank.storage import replace_file
 
@@ -196,6 +235,6 @@ def _write(
     made = "comparison.csv and .json"
     if can_draw():
         title = f"{data.name}, test queries of all folds"
-        plot_standings(out / "comparison.png", first, title=title)
+        plot_differences(out / "comparison.png", first, title=title)
         made = "comparison.csv, .json and .png"
     stdout().print(f"{made} are in {out}", markup=False, soft_wrap=True)

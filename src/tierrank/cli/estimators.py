@@ -13,6 +13,7 @@ from tierrank.errors import Argument, ArgumentError
 
 if TYPE_CHECKING:
     from tierrank.ranking.base import Ranker
+    from tierrank.ranking.peers import TreePeer
 
 KINDS = {"linear": "LinearRanker", "neural": "NeuralRanker", "boosted": "BoostedRanker"}
 
@@ -132,6 +133,17 @@ def make_ranker(
     return ranker
 
 
+def make_peer(
+    name: str, *, settings: Mapping[str, Any], metric: str, seed: int | None, threads: int | None
+) -> TreePeer:
+    """An unfitted peer; arguments as in `make_ranker`."""
+    from tierrank.ranking.peers import peer_from
+
+    peer = peer_from(name, metric=_checked_metric(metric), random_state=seed, threads=threads)
+    known = peer.get_params(deep=False)
+    return peer.set_params(**checked_settings(settings, known, name))  # type: ignore[no-any-return]
+
+
 def checked_settings(
     settings: Mapping[str, Any],
     known: Mapping[str, Any],
@@ -158,9 +170,19 @@ def checked_settings(
     return dict(settings)
 
 
-def settings_by_kind(pairs: Iterable[str], kinds: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """NAME=VALUE for every kind that has such a setting, KIND.NAME=VALUE for one kind."""
+def settings_by_kind(
+    pairs: Iterable[str], kinds: Iterable[str], peers: Iterable[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """NAME=VALUE for every kind that has such a setting, KIND.NAME=VALUE for one kind.
+
+    A library of peers is a kind, too.
+    """
     known = {kind: ranker_class(kind)().get_params(deep=False) for kind in kinds}
+    if peers := list(peers):
+        from tierrank.ranking.peers import CLASSES
+
+        libraries = dict.fromkeys(name.partition(":")[0] for name in peers)
+        known |= {library: CLASSES[library]().get_params(deep=False) for library in libraries}
     own: dict[str, dict[str, Any]] = {kind: {} for kind in known}
     for name, value in parse_settings(pairs, "--set").items():
         kind, dot, setting = name.partition(".")

@@ -53,7 +53,13 @@ from tierrank.metrics.measures import (
 )
 from tierrank.metrics.pairs import kendall_tau_b, pairwise_disagreement
 from tierrank.metrics.registry import MEASURES, Metric, evaluate, from_name
-from tierrank.metrics.uncertainty import Interval, PairedTest, bootstrap_interval, paired_test
+from tierrank.metrics.uncertainty import (
+    Interval,
+    PairedTest,
+    bootstrap_interval,
+    holm,
+    paired_test,
+)
 
 __all__ = [
     "MEASURES",
@@ -66,6 +72,7 @@ __all__ = [
     "err",
     "evaluate",
     "from_name",
+    "holm",
     "kendall_tau_b",
     "labels",
     "ndcg",

@@ -11,13 +11,14 @@ import numpy as np
 
 from tierrank._types import AnyArray
 from tierrank.data.ranking_data import RankingData
-from tierrank.metrics import Metric, bootstrap_interval, evaluate, from_name, paired_test
+from tierrank.metrics import Metric, bootstrap_interval, evaluate, from_name, holm, paired_test
 from tierrank.ranks import ALONE, Ranks
 from tierrank.tiers.labels import group_rows
 from tierrank.training import Watch
 
 if TYPE_CHECKING:
     from tierrank.ranking.base import Ranker
+    from tierrank.ranking.peers import TreePeer
 
 
 def hold_out(
@@ -94,6 +95,8 @@ class Standing:
     difference, difference_low, difference_high, p_value
         the mean difference to the first ranker on the same lists, its interval, and the p-value
         of a paired randomisation test; None for the first ranker itself
+    p_holm
+        the p-value corrected for as many comparisons as there are by this metric, see `holm`
     """
 
     name: str
@@ -106,6 +109,7 @@ class Standing:
     difference_low: float | None = None
     difference_high: float | None = None
     p_value: float | None = None
+    p_holm: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as JSON takes it."""
@@ -140,17 +144,20 @@ def standings(values: Mapping[str, Mapping[str, AnyArray]], *, seed: int = 0) ->
         there = ~np.isnan(np.stack(list(columns.values()))).any(axis=0)
         if not there.any():
             raise ValueError(f"{metric} has no value in any list: no list has anything relevant.")
-        base = columns[first][there]
-        for name, column in columns.items():
-            own = column[there]
-            interval = bootstrap_interval(own, generator=seed)
-            standing = Standing(name, metric, len(own), *interval[:3])
-            if name != first:
-                test = paired_test(own, base, generator=seed)
-                standing = Standing(
-                    name, metric, len(own), *interval[:3], *test[:3], p_value=test.p_value
-                )
-            result.append(standing)
+        found = {name: column[there] for name, column in columns.items()}
+        base = found[first]
+        tests = {
+            name: paired_test(own, base, generator=seed)
+            for name, own in found.items() if name != first
+        }  # fmt: skip
+        corrected = holm([test.p_value for test in tests.values()]).tolist()
+        against = {
+            name: (*test[:3], test.p_value, p_holm)
+            for (name, test), p_holm in zip(tests.items(), corrected, strict=True)
+        }
+        for name, own in found.items():
+            interval = bootstrap_interval(own, generator=seed)[:3]
+            result.append(Standing(name, metric, len(own), *interval, *against.get(name, ())))
     return result
 
 
@@ -260,7 +267,7 @@ def query_folds(
 
 
 def compare(
-    rankers: Mapping[str, Ranker],
+    rankers: Mapping[str, Ranker | TreePeer],
     folds: Iterable[Parts],
     metrics: Iterable[Metric],
     *,
@@ -274,7 +281,7 @@ def compare(
     Parameters
     ----------
     rankers
-        unfitted, by name; they are copied, not changed
+        unfitted, by name, ours or those of `tierrank.ranking.peers`; they are copied, not changed
     folds
         read one after the other, so that only one needs to be in memory
     metrics
@@ -300,7 +307,7 @@ def compare(
 
 
 def _one_fold(
-    name: str, ranker: Ranker, fold: Parts, metrics: list[Metric], watch: Watch | None
+    name: str, ranker: Ranker | TreePeer, fold: Parts, metrics: list[Metric], watch: Watch | None
 ) -> FoldResult:
     train, valid, test = fold.train, fold.valid, fold.test
     assert test is not None

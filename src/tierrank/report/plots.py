@@ -11,6 +11,7 @@ import numpy as np
 
 from tierrank._types import AnyArray, FloatArray
 from tierrank.errors import optional
+from tierrank.metrics import from_name
 from tierrank.ranking.comparison import Standing, best_mean
 from tierrank.report.content import ItemRow, axis_of
 from tierrank.storage import replace_file
@@ -93,6 +94,50 @@ def plot_standings(
     axes.set(title=title, xlabel=xlabel or f"{standings[0].metric}, with 95% interval")
     axes.grid(alpha=0.3, axis="x")
     save(figure, path)
+
+
+def plot_differences(path: Path, standings: Sequence[Standing], *, title: str) -> None:
+    """How far each ranker is from the first on the same queries, with intervals: a forest plot.
+
+    What differs beyond chance, by Holm's p-value below 0.05, has another colour. One ranker alone
+    is drawn by its mean.
+    """
+    first, *others = standings
+    if not others:
+        plot_standings(path, standings, title=title)
+        return
+    figure, axes = _figure(8.5, 1.8 + 0.36 * len(others))
+    axes.axvline(0, color="grey", linestyle=":", zorder=0)
+    for place, each in zip(range(len(others), 0, -1), others, strict=True):
+        numbers = each.difference_low, each.difference, each.difference_high, each.p_holm
+        low, middle, high, corrected = (np.nan if value is None else value for value in numbers)
+        colour = METRIC_COLOUR if corrected < 0.05 else LOSS_COLOUR
+        axes.plot([low, high], [place, place], color=colour, linewidth=2)
+        axes.plot([middle], [place], "s", color=colour, zorder=5)
+        p = "<0.001" if corrected < 0.001 else f"{corrected:.3f}"
+        _beside(axes, place, f"{middle:+.4f}", f"{each.mean:.4f}", p)
+    _beside(axes, len(others) + 0.8, "difference", "mean", "p (Holm)")
+    names = [_shortened(each.name) for each in others]
+    axes.set_yticks(range(len(others), 0, -1), names, parse_math=False)
+    axes.set_ylim(0.4, len(others) + 0.6)
+    better = "higher" if from_name(first.metric).higher_is_better else "lower"
+    axes.set_xlabel(
+        f"{first.metric} less that of {_shortened(first.name)} ({first.mean:.4f}), with 95% "
+        f"interval; {better} is better".replace("$", r"\$")
+    )
+    figure.suptitle(title.replace("$", r"\$"))
+    axes.margins(x=0.08)
+    axes.grid(alpha=0.3, axis="x")
+    save(figure, path)
+
+
+def _beside(axes: Axes, height: float, *words: str) -> None:
+    """A row of a table to the right of the axes, which the picture makes room for."""
+    for text, at in zip(words, (8, 66, 112), strict=True):
+        axes.annotate(
+            text, (1, height), xycoords=("axes fraction", "data"), xytext=(at, 0),
+            textcoords="offset points", va="center", fontsize="small", annotation_clip=False,
+        )  # fmt: skip
 
 
 def draw_worths(axes: Axes, table: WorthTable, *, of: int) -> None:

@@ -126,13 +126,14 @@ def standings_table(
     headings = {
         "mean": "mean" if len(metrics) > 1 else standings[0].metric, "interval": "95% interval",
         "difference": "− first", "its interval": "95% interval", "p": "p",
+        **({"Holm": "p, Holm"} if len(rankers) > 2 else {}),
     } | {column: column for column in more}  # fmt: skip
     wide = {
         name: (text, max(len(text), *(len(row[name]) for row in rows)))
         for name, text in headings.items()
     }
     columns = {"name": (heading, LEAST)} | wide
-    to_go = [*more, "interval", "its interval", "p", "difference"]
+    to_go = [*more, "interval", "p", "its interval", "Holm", "difference"]
     kept = keep_what_fits(table, columns, width, to_go)[1:]
     table.add_column(heading, overflow="fold", min_width=LEAST)
     for name in kept:
@@ -150,10 +151,10 @@ def standings_table(
 
 
 def _cells(each: Standing, more: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    difference, interval, p = _difference(each)
+    difference, interval, p, p_holm = _difference(each)
     return {
         "mean": f"{each.mean:.4f}", "interval": _mean_interval(each), "difference": difference,
-        "its interval": interval, "p": p,
+        "its interval": interval, "p": p, "Holm": p_holm,
     } | {column: cells.get(each.name, "") for column, cells in more.items()}  # fmt: skip
 
 
@@ -211,10 +212,13 @@ def curve_csv(history: History) -> str:
 
 def _difference(each: Standing) -> list[str]:
     if each.difference is None or each.p_value is None:
-        return ["", "", ""]
+        return ["", "", "", ""]
     low, high = each.difference_low, each.difference_high
-    p = "<0.001" if each.p_value < 0.001 else f"{each.p_value:.3f}"
-    return [f"{each.difference:+.4f}", f"{low:+.4f} {high:+.4f}", p]
+    p, p_holm = (
+        "" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+        for value in (each.p_value, each.p_holm)
+    )
+    return [f"{each.difference:+.4f}", f"{low:+.4f} {high:+.4f}", p, p_holm]
 
 
 def _mean_interval(each: Standing) -> str:

@@ -1,0 +1,388 @@
+"""The rankers that LightGBM, XGBoost and CatBoost bring along, under the protocol of ours.
+
+They learn, stop and predict by the same interface, so that one loop judges them all: the validation
+metric is ours and the trees up to its best are kept; and what surrounds a model, a refit and an
+average over members, is to be had here too, so that a comparison is about what it says it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.sparse import issparse, vstack
+from sklearn.base import BaseEstimator
+
+from tierrank import metrics
+from tierrank._types import AnyArray, FloatArray
+from tierrank.names import did_you_mean
+from tierrank.tiers.labels import group_rows
+from tierrank.training import History, Watch
+from tierrank.training.settings import check_count, seed_from
+
+PEERS = {
+    "lightgbm": ("lambdarank", "rank_xendcg"),
+    "xgboost": ("rank:ndcg", "rank:pairwise"),
+    "catboost": ("YetiRank", "QuerySoftMax"),
+}
+ALL = tuple(f"{library}:{objective}" for library, own in PEERS.items() for objective in own)
+
+Judge = Callable[[AnyArray], float]
+Model = Any  # what a library trained
+
+
+class Rows:
+    """Rows by query, as these libraries want them.
+
+    Attributes
+    ----------
+    X, y
+        [rows, features] and [rows]
+    lengths
+        [queries] rows of each
+    """
+
+    def __init__(self, X: Any, y: Any, qid: Any) -> None:
+        y = np.asarray(y)
+        query, keys = group_rows(qid, len(y))
+        order = np.argsort(query, kind="stable")
+        self.X, self.y, self.lengths = X[order], y[order], np.bincount(query, minlength=len(keys))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def drawn(self, seed: int) -> Rows:
+        """As many queries, drawn with replacement."""
+        number = len(self.lengths)
+        chosen = np.random.default_rng(seed).integers(number, size=number)
+        ends = np.cumsum(self.lengths)
+        rows = [np.arange(end - size, end) for end, size in zip(ends, self.lengths, strict=True)]
+        found = np.concatenate([rows[query] for query in chosen])
+        return Rows(self.X[found], self.y[found], _numbers(self.lengths[chosen]))
+
+
+class TreePeer(BaseEstimator):  # type: ignore[misc]
+    """Boosted trees with an objective of the library's own.
+
+    Parameters
+    ----------
+    objective
+        the library's name of it
+    trees, learning_rate, leaves, min_rows_per_leaf, l2, row_fraction, feature_fraction, patience
+        as in `BoostedRanker`. XGBoost has no least number of rows in a leaf. CatBoost grows its own
+        kind of trees, symmetric ones, with the depth that has as many leaves or fewer.
+    refit, members, metric, threads, random_state
+        as in `BoostedRanker`
+    """
+
+    library: str
+
+    def __init__(
+        self,
+        objective: str = "",
+        *,
+        trees: int = 500,
+        learning_rate: float = 0.05,
+        leaves: int = 31,
+        min_rows_per_leaf: int = 20,
+        l2: float = 1.0,
+        row_fraction: float = 1.0,
+        feature_fraction: float = 1.0,
+        patience: int = 50,
+        refit: bool | Literal["auto"] = False,
+        members: int = 1,
+        metric: str = "ndcg@10",
+        threads: int | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.objective = objective
+        self.trees = trees
+        self.learning_rate = learning_rate
+        self.leaves = leaves
+        self.min_rows_per_leaf = min_rows_per_leaf
+        self.l2 = l2
+        self.row_fraction = row_fraction
+        self.feature_fraction = feature_fraction
+        self.patience = patience
+        self.refit = refit
+        self.members = members
+        self.metric = metric
+        self.threads = threads
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, qid: Any, eval_set: Any = None, watch: Watch | None = None
+    ) -> Self:
+        """Learn; stop by the validation rows if there are some, and learn once more from all."""
+        check_count("members", self.members)
+        if self.refit not in (True, False, "auto"):
+            raise ValueError(f'refit is True, False or "auto", not {self.refit!r}')
+        if self.refit is True and eval_set is None:
+            raise ValueError("refit=True needs an eval_set, whose rows a refit learns from, too")
+        rows = Rows(X, y, qid)
+        valid = None if eval_set is None else Rows(*eval_set)
+        seed, trees = seed_from(self.random_state), self.trees
+        self.history_, *first = self._grown(rows, valid, trees, seed, watch)
+        self._models: list[Any] = [first]
+        if valid is not None and self.refit:
+            trees = max(1, round(first[1] * (len(rows) + len(valid)) / len(rows)))
+            rows, valid, self._models = _together(rows, valid), None, []
+        draws = self.row_fraction < 1 or self.feature_fraction < 1
+        for number in range(len(self._models), self.members):
+            own = rows if draws or not number else rows.drawn(seed + number)
+            self._models.append(self._grown(own, valid, trees, seed + number, watch)[1:])
+        return self
+
+    def _grown(
+        self, rows: Rows, valid: Rows | None, trees: int, seed: int, watch: Watch | None
+    ) -> tuple[History, Model, int]:
+        """How it went, what was learned, and how many of its trees are kept."""
+        history = History("tree", self.metric)
+        judge = None if valid is None else self._judge(valid, history, watch)
+        model = self._train(rows, valid, trees, judge, seed)
+        return history, model, trees if history.best_step is None else history.best_step
+
+    def predict(self, X: Any, *, qid: Any = None) -> FloatArray:
+        """[rows] scores, the mean over the members."""
+        scores = [self._predict(model, X, kept) for model, kept in self._models]
+        return np.asarray(np.mean(scores, axis=0), dtype=np.float64)
+
+    def _judge(self, valid: Rows, history: History, watch: Watch | None) -> Judge:
+        """Called with the validation rows' scores after each tree: notes and tells their metric."""
+        measure = metrics.from_name(self.metric)
+
+        def judge(scores: AnyArray) -> float:
+            found = float(measure(np.asarray(scores), valid.y, lengths=valid.lengths))
+            history.add(len(history.steps) + 1, None, found)
+            if watch is not None:
+                watch(history.progress(self.trees))
+            return found
+
+        return judge
+
+    def _train(
+        self, rows: Rows, valid: Rows | None, trees: int, judge: Judge | None, seed: int
+    ) -> Model:
+        """Learn, and give every tree's validation scores to the judge."""
+        raise NotImplementedError
+
+    def _predict(self, model: Model, X: Any, trees: int) -> AnyArray:
+        """[rows] scores by the first trees."""
+        raise NotImplementedError
+
+    def _json_params(self) -> dict[str, Any]:
+        return dict(self.get_params())
+
+    def _threads(self) -> int:
+        import torch
+
+        return self.threads or torch.get_num_threads()
+
+
+class LightGBMPeer(TreePeer):
+    """LightGBM with `lambdarank` or `rank_xendcg`."""
+
+    library = "lightgbm"
+
+    def _train(
+        self, rows: Rows, valid: Rows | None, trees: int, judge: Judge | None, seed: int
+    ) -> Model:
+        import lightgbm
+
+        params = {
+            "objective": self.objective,
+            "metric": "None",
+            "verbosity": -1,
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.leaves,
+            "min_data_in_leaf": self.min_rows_per_leaf,
+            "lambda_l2": self.l2,
+            "bagging_fraction": self.row_fraction,
+            "bagging_freq": 1 if self.row_fraction < 1 else 0,
+            "feature_fraction": self.feature_fraction,
+            "num_threads": self._threads(),
+            "seed": seed % 2**31,
+            "deterministic": True,
+            "force_col_wise": True,
+        }
+        data = lightgbm.Dataset(rows.X, rows.y, group=rows.lengths)
+        if valid is None or judge is None:
+            return lightgbm.train(params, data, num_boost_round=trees)
+        held = lightgbm.Dataset(valid.X, valid.y, group=valid.lengths, reference=data)
+        return lightgbm.train(
+            params,
+            data,
+            num_boost_round=trees,
+            valid_sets=[held],
+            feval=lambda scores, _: ("metric", judge(scores), True),
+            callbacks=[lightgbm.early_stopping(self.patience, verbose=False)],
+        )
+
+    def _predict(self, model: Model, X: Any, trees: int) -> AnyArray:
+        return np.asarray(model.predict(X, num_iteration=trees, num_threads=self._threads()))
+
+
+class XGBoostPeer(TreePeer):
+    """XGBoost with `rank:ndcg` or `rank:pairwise`."""
+
+    library = "xgboost"
+
+    def _train(
+        self, rows: Rows, valid: Rows | None, trees: int, judge: Judge | None, seed: int
+    ) -> Model:
+        import xgboost
+
+        params = {
+            "objective": self.objective,
+            "disable_default_eval_metric": True,
+            "verbosity": 0,
+            "tree_method": "hist",
+            "grow_policy": "lossguide",
+            "max_depth": 0,
+            "max_leaves": self.leaves,
+            "learning_rate": self.learning_rate,
+            "lambda": self.l2,
+            "subsample": self.row_fraction,
+            "colsample_bytree": self.feature_fraction,
+            "nthread": self._threads(),
+            "seed": seed % 2**31,
+        }
+        data = xgboost.QuantileDMatrix(rows.X, rows.y, group=rows.lengths)
+        if valid is None or judge is None:
+            return xgboost.train(params, data, num_boost_round=trees, verbose_eval=False)
+        held = xgboost.DMatrix(valid.X, valid.y, group=valid.lengths)
+        return xgboost.train(
+            params,
+            data,
+            num_boost_round=trees,
+            evals=[(held, "valid")],
+            custom_metric=lambda scores, _: ("metric", judge(scores)),
+            maximize=True,
+            early_stopping_rounds=self.patience,
+            verbose_eval=False,
+        )
+
+    def _predict(self, model: Model, X: Any, trees: int) -> AnyArray:
+        import xgboost
+
+        rows = xgboost.DMatrix(X, nthread=self._threads())
+        return np.asarray(model.predict(rows, iteration_range=(0, trees), output_margin=True))
+
+
+class CatBoostPeer(TreePeer):
+    """CatBoost with `YetiRank` or `QuerySoftMax`."""
+
+    library = "catboost"
+
+    def _train(
+        self, rows: Rows, valid: Rows | None, trees: int, judge: Judge | None, seed: int
+    ) -> Model:
+        import catboost
+
+        params: dict[str, Any] = {
+            "loss_function": self.objective,
+            "iterations": trees,
+            "learning_rate": self.learning_rate,
+            "depth": max(1, int(np.log2(self.leaves))),
+            "l2_leaf_reg": self.l2,
+            "rsm": self.feature_fraction,
+            "thread_count": self._threads(),
+            "random_seed": seed % 2**31,
+            "verbose": False,
+            "allow_writing_files": False,
+        }
+        if self.row_fraction < 1:
+            params |= {"bootstrap_type": "Bernoulli", "subsample": self.row_fraction}
+        data = catboost.Pool(rows.X, rows.y, group_id=_numbers(rows.lengths))
+        if valid is None or judge is None:
+            return catboost.CatBoost(params).fit(data)
+        params |= {"od_type": "Iter", "od_wait": self.patience, "use_best_model": False}
+        held = catboost.Pool(valid.X, valid.y, group_id=_numbers(valid.lengths))
+        with _without_numba():
+            params["eval_metric"] = _CatBoostMetric(judge, valid.y)
+            return catboost.CatBoost(params).fit(data, eval_set=held)
+
+    def _predict(self, model: Model, X: Any, trees: int) -> AnyArray:
+        return np.asarray(model.predict(X, ntree_end=trees, thread_count=self._threads()))
+
+
+class _CatBoostMetric:
+    """What CatBoost asks of a metric: of training rows, too, which are of no interest."""
+
+    def __init__(self, judge: Judge, y: AnyArray) -> None:
+        self._judge, self._y = judge, np.asarray(y, dtype=np.float32)
+
+    def is_max_optimal(self) -> bool:
+        return True
+
+    def get_final_error(self, error: float, _: float) -> float:
+        return error
+
+    def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:
+        found = np.asarray(target, dtype=np.float32)
+        if found.shape != self._y.shape or not np.array_equal(found, self._y):
+            return 0.0, 1.0
+        return self._judge(np.asarray(approxes[0])), 1.0
+
+
+@contextmanager
+def _without_numba() -> Iterator[None]:
+    """Without CatBoost's word on a metric that numba, if installed, does not compile."""
+    import warnings
+
+    with warnings.catch_warnings():
+        for message in ("Failed to optimize", "Can't optim", "Failed to import numba"):
+            warnings.filterwarnings("ignore", message=message)
+        yield
+
+
+CLASSES: dict[str, type[TreePeer]] = {
+    each.library: each for each in (LightGBMPeer, XGBoostPeer, CatBoostPeer)
+}
+
+
+def parse_peer(name: str) -> tuple[str, str]:
+    """Library and objective that a name such as "xgboost:rank:ndcg" means; refuses others."""
+    library, _, objective = name.partition(":")
+    if objective not in PEERS.get(library, ()):
+        guess = did_you_mean(name, ALL)
+        raise ValueError(f"there is no peer {name!r}.{guess} It is one of {', '.join(ALL)}.")
+    if find_spec(library) is None:
+        raise ValueError(f"{name} needs {library}, which is not installed: {_install(library)}")
+    return library, objective
+
+
+def _install(library: str) -> str:
+    return f"pip install {library}" if library == "catboost" else 'pip install "tierrank[boost]"'
+
+
+def peer_from(name: str, **settings: Any) -> TreePeer:
+    """An unfitted peer by its name.
+
+    Examples
+    --------
+    >>> peer_from("lightgbm:lambdarank", leaves=15)
+    LightGBMPeer(leaves=15, objective='lambdarank')
+    """
+    library, objective = parse_peer(name)
+    return CLASSES[library](objective, **settings)
+
+
+def _together(one: Rows, other: Rows) -> Rows:
+    """All rows of both; no query of one is one of the other."""
+    X = (
+        vstack([one.X, other.X], format="csr")
+        if issparse(one.X)
+        else np.concatenate([one.X, other.X])
+    )
+    return Rows(
+        X, np.concatenate([one.y, other.y]), _numbers(np.append(one.lengths, other.lengths))
+    )
+
+
+def _numbers(lengths: AnyArray) -> AnyArray:
+    """[rows] the number of each row's query."""
+    return np.repeat(np.arange(len(lengths)), lengths)
