@@ -369,6 +369,8 @@ found = trainer.evaluate()
 if args.process_index == 0:
     names = ("eval_loss", "eval_rewards/accuracies", "eval_rewards/tier_2")
     print(*(found[name] for name in names), float(tests.weights_of(trainer.model).abs().sum()))
+trainer.accelerator.wait_for_everyone()  # a rank that ends while others talk to it takes them along
+trainer.accelerator.end_training()
 """
 
 
