@@ -114,7 +114,7 @@ def test_covariates_of_games_are_those_of_arena_rank():
     ours = tr.PairedTies("bradley-terry", covariates=BOTH, uncertainty="sandwich").fit(games)
     ratings = np.asarray(theirs.params["ratings"])
     np.testing.assert_allclose(ratings - ratings.mean(), ours.log_worths_, atol=1e-6)
-    np.testing.assert_allclose(found["coeffs"] / [30, 1], ours.coef_, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(found["coeffs"]) / [30, 1], ours.coef_, atol=1e-6)
     errors = np.sqrt(np.asarray(found["variances"])) / theirs.alpha
     np.testing.assert_allclose(errors, ours.standard_errors_, atol=1e-4)
 
