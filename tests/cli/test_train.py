@@ -144,7 +144,8 @@ def test_a_network_holds_out_a_fifth_unless_told_otherwise(run, fold, tmp_path):
     ran = run(*arguments, "--set", "hidden=[4]", "--out", tmp_path / "a")
     assert ran.code == 0
     assert "20% of the queries are held out to know when to stop" in ran.text
-    assert "kept as of epoch" in ran.text
+    assert "best at epoch" in ran.text
+    assert "from train and valid" in ran.text
     words = ran.text.split()
     assert words[words.index("train") + 2] == "24"  # queries
     ran = run(*arguments, "--valid-fraction", 0, "--out", tmp_path / "b")
@@ -483,3 +484,36 @@ def test_a_fold_of_mq2008_is_ranked_better_than_by_chance(run, tmp_path):
     test = read_letor(folder / "S5.txt.xz")
     chance = tr.metrics.ndcg(np.zeros(len(test)), test.y, qid=test.qid, ties="average")
     assert result["low"] > chance
+
+
+def test_a_refit_is_said_and_measured_by_nothing_it_has_learned_from(run, fold, tmp_path):
+    arguments = ["train", fold, "--model", "boosted", "--set", "trees=20", "--set", "leaves=4"]
+    ran = run(*arguments, "--out", tmp_path / "refit", "--members", 2)
+    assert ran.code == 0
+    assert "then all is learned once more from train and valid (--no-refit: it is not)" in ran.text
+    before = run(*arguments, "--out", tmp_path / "before", "--no-refit")
+    assert "learned once more" not in before.text
+    ranker, plain = tr.load(tmp_path / "refit"), tr.load(tmp_path / "before")
+    assert plain.history_.refit is None
+    history = ranker.history_
+    assert (history.best_step, history.best_metric) == (
+        plain.history_.best_step,
+        plain.history_.best_metric,
+    )
+    assert f"valid, before the refit {history.best_metric:.4f}" in ran.text
+    assert f"valid {history.best_metric:.4f}" in before.text
+    assert f"best at tree {history.best_step}, then {history.refit} from" in ran.text
+    assert "mean of 2 models" in ran.text
+    assert len(ranker.forest_) == 2 * history.refit
+    test = read_letor(fold / "test.txt")
+    assert f"test {ranker.score(test.X, test.y, qid=test.qid):.4f}" in ran.text
+
+
+def test_a_refit_without_validation_data_is_refused_by_the_options_name(run, fold, tmp_path):
+    arguments = ["train", fold / "train.txt", "--model", "linear", "--out", tmp_path / "m"]
+    ran = run(*arguments, "--refit")
+    assert ran.code != 0
+    assert "--refit learns once more" in ran.text
+    for name in ("refit=true", "members=2"):
+        ran = run(*arguments, "--set", name)
+        assert f"use --{name.partition('=')[0]}." in ran.text

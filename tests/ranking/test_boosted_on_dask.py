@@ -289,6 +289,15 @@ def test_what_does_not_go_together_is_refused(client):
         ranker().fit(parts[0], parts[1])
 
 
+@pytest.mark.parametrize("name", ["refit", "members"])
+def test_what_is_for_one_process_is_refused_by_name(client, name):
+    settings = {"refit": True, "members": 2}
+    with pytest.raises(ValueError, match=f"{name}={settings[name]} is for rows of one process"):
+        ranker(**{name: settings[name]}).fit(
+            *arrays(6, X, Y), qid=arrays(6, QID)[0], eval_set=HELD_OUT
+        )
+
+
 def test_a_client_that_is_closed_or_missing_and_other_versions(cluster, monkeypatch):
     parts = arrays(12, X, Y, QID)
     with distributed.Client(cluster, set_as_default=False) as client:

@@ -38,6 +38,7 @@ CASES = [
     ({"features": FILLED}, (0, 0, 24), (0, 0, 24), True),
     ({"features": [*FILLED, "query-scale"], "attention_layers": 1}, (0, 23, 24), (0, 1, 24), False),
     ({"features": FILLED, "objective": "davidson"}, (0, 9, 24), (0, 12, 24), False),
+    ({"features": FILLED, "refit": True, "members": 2}, (0, 24, 24), (0, 0, 24), True),
 ]  # fmt: skip
 
 
@@ -200,7 +201,7 @@ def write_lists(folder):
 def training(folder, kind, *more):
     """What is typed."""
     words = ["train", folder / f"train.{kind}", "--model", "neural", "--set", "dropout=0",
-             "--set", "hidden=[8]", *more]  # fmt: skip
+             "--set", "hidden=[8]", "--no-refit", *more]  # fmt: skip
     return [str(each) for each in words]
 
 

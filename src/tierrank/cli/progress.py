@@ -93,7 +93,9 @@ class FitDisplay:
             self._console.print(line, markup=False, soft_wrap=True)
 
     def watch(self, step: Progress) -> None:
-        """Show a step, or how far the next one is."""
+        """Show a step, or how far the next one is; a run with another name begins anew."""
+        if step.run is not None and step.run != self._what:
+            self.begin(step.run)
         if step.step is None:
             self._metric = step.metric
         if step.best != self._best:  # a fit that is taken up again has a best from before

@@ -12,7 +12,7 @@ import typer
 from tierrank.cli import options
 from tierrank.cli.app import app
 from tierrank.cli.cluster import Cluster
-from tierrank.cli.estimators import as_options, check_names, default_kind, make_ranker
+from tierrank.cli.estimators import OPTIONS, as_options, check_names, default_kind, make_ranker
 from tierrank.cli.options import (
     argument,
     explained,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tierrank.ranking.base import Ranker
     from tierrank.ranks import Ranks
 
+OWN_OPTIONS = {"refit": "--refit", "members": "--members"}  # of this command alone
 HELD_OUT = 0.2  # of the queries, for rankers that need to know when to stop
 
 
@@ -88,6 +89,13 @@ def train(
         "What is measured, as in ndcg@10 or map.", panel=options.VALID)] = "ndcg@10",
     how: TrainingData,
     cluster: Cluster,
+    refit: Annotated[bool | None, option(
+        "Once the validation queries have told when to stop, learn once more from them and the "
+        "training queries together. What is measured on them is of the model before.",
+        "--refit/--no-refit", panel=options.VALID,
+        default="refit, if validation data decide when to stop")] = None,
+    members: Annotated[int, option(
+        "Models with seeds of their own, whose scores are averaged.", min=1, panel="Model")] = 1,
     init_model: Annotated[Path | None, option(
         "Go on from a model of the same kind that was trained before: more trees, more epochs.",
         metavar="FOLDER", panel="Model")] = None,
@@ -112,6 +120,9 @@ def train(
     check_names([kind], [objective], features or (), [metric])
     objective_params = parse_settings(objective_param or (), "--objective-param")
     more = parse_settings(settings or (), "--set")
+    for name in OWN_OPTIONS:
+        if name in more:
+            raise ValueError(f"--set {name}: use {OWN_OPTIONS[name]}.")
 
     from tierrank.cli.training import TrainingFolder, after_restart, train_into
     from tierrank.ranks import ALONE, Ranks
@@ -122,7 +133,7 @@ def train(
         objective=objective,
         objective_params=objective_params,
         features=features or (),
-        settings=more,
+        settings={**more, "refit": "auto" if refit is None else refit, "members": members},
         metric=metric,
         seed=seed,
         threads=threads,
@@ -245,8 +256,10 @@ def _describe(ranker: Ranker, parts: Parts, ranks: Ranks) -> None:
         return
     console = stdout()
     console.print(table)
-    stops = parts.valid is not None and _keeps_best(ranker)
+    stops = parts.valid is not None and ranker._keeps_best
     judged = f"; the best step by {ranker.metric} on valid is kept" if stops else ""
+    if parts.valid is not None and (ranker.refit is True or (ranker.refit == "auto" and stops)):
+        judged += ", then all is learned once more from train and valid (--no-refit: it is not)"
     console.print(f"{type(ranker).__name__} by {objective_of(ranker)}{judged}", markup=False)
     if ranks.size > 1:
         console.print(f"{ranks.size} processes, each with its part of the queries")
@@ -258,7 +271,7 @@ def _fit(ranker: Ranker, parts: Parts, ranks: Ranks, **more: Any) -> None:
     train, valid = parts.train, parts.valid
     held_out = None if valid is None else (valid, valid.y, valid.qid)
     weights = parts.list_weights()
-    with as_options():
+    with as_options({**OPTIONS, **OWN_OPTIONS}):
         ranker.fit(train, train.y, qid=train.qid, weights=weights, eval_set=held_out, **more)
 
 
@@ -271,6 +284,9 @@ def _summarise(ranker: Ranker, parts: Parts, seconds: float, ranks: Ranks) -> No
     metric = metrics.from_name(ranker.metric)
     table = plain_table(None, "part", metric.name)
     for name, part in parts.named().items():
+        if name == "valid" and ranker.history_.refit is not None:  # it has learned from these since
+            table.add_row("valid, before the refit", f"{ranker.history_.best_metric:.4f}")
+            continue
         own = (0.0, 0)
         if len(part):
             scores = scores_of(ranker, part)
@@ -289,9 +305,13 @@ def _summarise_course(ranker: Ranker, data: Any, seconds: float) -> None:
     history = ranker.history_
     steps = history.steps[-1] if history.steps else 0  # no split was possible, and that was said
     done = f"{steps:,} {history.unit}{'s' * (steps != 1)}"
-    kept = history.best_step is not None and _keeps_best(ranker)
-    best = f", kept as of {history.unit} {history.best_step:,}" if kept else ""
-    stdout().print(f"{done}{best}; {duration(seconds)}", markup=False)
+    kept = history.best_step is not None and ranker._keeps_best
+    word = "kept as of" if history.refit is None else "best at"
+    best = f", {word} {history.unit} {history.best_step:,}" if kept else ""
+    if history.refit is not None:
+        best += f", then {history.refit:,} from train and valid"
+    several = f"; mean of {ranker.members} models" if ranker.members > 1 else ""
+    stdout().print(f"{done}{best}{several}; {duration(seconds)}", markup=False)
 
 
 # -- on a cluster -----------------------------------------------------------------------------
@@ -350,8 +370,3 @@ def _fit_on_cluster(
             watch=display.watch,
             client=client,
         )
-
-
-def _keeps_best(ranker: Ranker) -> bool:
-    """Whether validation data decide which step is kept; else it is the last."""
-    return type(ranker).__name__ != "LinearRanker" or ranker.get_params()["patience"] is not None

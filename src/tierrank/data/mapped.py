@@ -96,6 +96,28 @@ def writable(folder: Path) -> Path:
     return folder if os.access(folder, os.W_OK) else Path(gettempdir())
 
 
+def stacked(X: Any, below: Any) -> Any:
+    """The rows of one array or CSR matrix, then those of another, on the disk if X is there."""
+    if hasattr(X, "indptr") or hasattr(below, "indptr"):
+        from scipy.sparse import csr_matrix, vstack
+
+        if folder_of(X) is None or not hasattr(below, "indptr"):
+            return vstack([csr_matrix(X), csr_matrix(below)], format="csr")
+        parts = [(each.data, each.indices) for each in (X, below)]
+        data, indices = (_joined(*each) for each in zip(*parts, strict=True))
+        ends = np.concatenate([X.indptr, X.indptr[-1] + below.indptr[1:].astype(np.int64)])
+        return csr_matrix((data, indices, ends), shape=(X.shape[0] + below.shape[0], X.shape[1]))
+    return np.concatenate([X, below]) if folder_of(X) is None else _joined(X, below)
+
+
+def _joined(one: AnyArray, other: AnyArray) -> AnyArray:
+    out = empty_like(one, (len(one) + len(other), *one.shape[1:]))
+    for part, first in ((one, 0), (other, len(one))):
+        for some in blocks(len(part), math.prod(part.shape[1:])):
+            out[first + some.start : first + some.stop] = part[some]
+    return out
+
+
 def rows_of(X: Any, rows: AnyArray) -> Any:
     """X[rows] of an array or a CSR matrix, on the disk if X is there.
 

@@ -6,7 +6,6 @@ Settings and data are looked at first, before anything is forgotten or written.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,11 @@ from tierrank.extreme.sharding import ShardedCheckpoint, Shards
 from tierrank.losses.record import find_fused
 from tierrank.metrics import labels as label_metrics
 from tierrank.names import check_sampler
-from tierrank.training import Checkpoint, History, Progress, Watch
+from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.devices import device_for, own_randomness, seed_generators
 from tierrank.training.loop import Evaluate, Position, WentAstray, train
-from tierrank.training.settings import Course, check_count, check_size
+from tierrank.training.progress import named
+from tierrank.training.settings import Course, check_count, check_size, member_seed
 
 if TYPE_CHECKING:
     from tierrank.extreme.ranker import ExtremeRanker
@@ -133,9 +133,7 @@ class Runs:
         checkpoint = ShardedCheckpoint(
             self.shards, data.n_labels, folder, self.plan.identity, every=self.plan.every
         )
-        seed = self.seed
-        if member:
-            seed = int(np.random.SeedSequence([self.seed, member]).generate_state(1)[0])
+        seed = member_seed(self.seed, member)
         device = device_for(ranker.accelerator)
         with own_randomness(device):
             seed_generators(seed, device)
@@ -155,7 +153,7 @@ class Runs:
             evaluate=None if valid is None else self._evaluation(network, valid),
             checkpoint=checkpoint,
             saved=checkpoint.load(),
-            watch=self._named(name),
+            watch=named(self.watch, name),
         )
         end.best = {}  # the network has these weights now
         network.requires_grad_(False).cpu().eval()
@@ -213,16 +211,6 @@ class Runs:
             return float(metric(padded(top, metric.k), valid.Y, propensity))
 
         return evaluate
-
-    def _named(self, name: str) -> Watch | None:
-        watch = self.watch
-        if watch is None:
-            return None
-
-        def told(progress: Progress) -> None:
-            watch(replace(progress, run=name))
-
-        return told
 
 
 def _stop_if_interrupted(end: Position) -> None:

@@ -28,6 +28,7 @@ from tierrank._types import AnyArray
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.tables.columns import BadColumn, frame_columns, is_frame
 from tierrank.losses.objective import Objective
+from tierrank.ranking import members
 from tierrank.ranking.features import Steps, steps_from
 from tierrank.ranking.features.base import check_finite, parts_of
 from tierrank.ranking.positions import ONCE_EACH, Shown, checked_shown
@@ -288,13 +289,15 @@ def sum_and_number(values: AnyArray) -> tuple[float, int]:
 class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     """A model that scores rows by their features, fitted to the tiers of each list.
 
-    A subclass gives `_learn`, `_scores`, `_to_state` and `_from_state`, and a constructor with at
-    least `objective`, `objective_params`, `features`, `metric`, `query_column`, `random_state`.
+    A subclass gives `_learn`, `_lengthen`, `_average`, `_scores`, `_to_state` and `_from_state`,
+    and a constructor with at least `objective`, `objective_params`, `features`, `refit`, `members`,
+    `metric`, `query_column` and `random_state`.
 
     Attributes
     ----------
     history_
-        the training curve, a `tierrank.training.History`
+        the training curve, a `tierrank.training.History`; of several members, that of the first,
+        and before a refit
     steps_
         the fitted feature steps
     n_features_in_, feature_names_in_
@@ -318,6 +321,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     objective: str
     objective_params: dict[str, Any] | None
     features: Any
+    refit: members.Refit
+    members: int
     metric: str
     query_column: str | int | None
     random_state: int | None
@@ -326,6 +331,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         "take a BoostedRanker, whose trees split categories"
     )
     _ranks: Ranks = ALONE  # in a fit, the processes of which each has a part of the lists
+    _seed: int  # of the last fit; `_learn` sets it
     history_: History
     steps_: Steps
     position_bias_: AnyArray
@@ -356,6 +362,26 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
 
         If there is one `before`, go on from what it learned.
         """
+        raise NotImplementedError
+
+    @property
+    def _keeps_best(self) -> bool:
+        """Whether validation data decide which step is kept; else it is the last."""
+        return True
+
+    def _draws(self, train: TrainingRows) -> bool:
+        """Whether another seed makes another model of these rows."""
+        return True
+
+    def _lengthen(self, ratio: float, before: Self | None) -> bool:
+        """Change the settings so that a fit to `ratio` times the rows is as long as was best.
+
+        Say whether there is anything to learn: with one `before`, it may have been the best.
+        """
+        raise NotImplementedError
+
+    def _average(self, learned: Sequence[Self], before: Self | None) -> None:
+        """Take on what several learned, so that scores are the mean of theirs."""
         raise NotImplementedError
 
     def _scores(self, X: Any, queries: AnyArray) -> AnyArray:
@@ -437,9 +463,11 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "positions and rows do not go with sharded=True: let every process have all rows"
             )
+        given = validation_set(eval_set)
+        clicks = positions is not None or rows is not None
+        refit = members.will_refit(self, validated=given is not None, clicks=clicks)
         data, lists = self._read(X, qid, group, "fit(X, y, qid=qid)", y=y, indexed=rows is not None)
         shown = checked_shown(rows, positions, len(data[1]), data[0].shape[0])
-        given = validation_set(eval_set)
         held_out = None
         if given is not None:
             valid_X, valid_y, valid_qid = given
@@ -472,6 +500,11 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         validation = None if valid is None else self._validation(valid)
         kept = Checkpoint(checkpoint, identity, every=checkpoint_every)
         self._learn(train, validation, kept, watch, before)
+        if refit or self.members > 1:
+            every = None
+            if refit and held_out is not None:
+                every = members.together((data, lists), held_out, weights, ranks)
+            members.learn(self, train, validation, every, kept, watch, before)
         return self
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> AnyArray:
@@ -724,7 +757,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
         """The ranker that `to_state` wrote down; raises a ValueError if it does not fit."""
         params = dict(info["params"])
-        steps = Steps.from_state(info["steps"], _below("steps.", tensors))
+        steps = Steps.from_state(info["steps"], below("steps.", tensors))
         if params["features"] is not None:
             params["features"] = [clone(step) for step in steps.steps]
         ranker = cls(**params)
@@ -740,8 +773,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
             ranker.feature_names_in_ = np.asarray(names, dtype=object)
         ranker.history_ = History.from_json(info["history"])
         ranker.steps_ = steps
-        ranker._from_state(info["learned"], _below("learned.", tensors))
-        for name, array in _below("positions.", tensors).items():
+        ranker._from_state(info["learned"], below("learned.", tensors))
+        for name, array in below("positions.", tensors).items():
             if name not in ("position_bias", "position_standard_errors") or array.ndim != 1:
                 raise ValueError(f"{name} is nothing that is known of positions")
             setattr(ranker, f"{name}_", np.array(array, dtype=np.float64))
@@ -775,6 +808,6 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _below(prefix: str, tensors: Arrays) -> Arrays:
+def below(prefix: str, tensors: Arrays) -> Arrays:
     """The arrays whose names begin with a prefix, without it."""
     return {key[len(prefix) :]: value for key, value in tensors.items() if key.startswith(prefix)}

@@ -35,6 +35,7 @@ from tierrank.ranking.features import steps_from
 from tierrank.ranking.forest import Forest
 from tierrank.ranking.growers import Grower, LightGBMTrees, TreeSettings, XGBoostTrees
 from tierrank.ranking.linear_loss import fitted_biases
+from tierrank.ranking.members import Refit, mean_of
 from tierrank.ranking.positions import biases_of
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
@@ -80,6 +81,14 @@ class BoostedRanker(Ranker):
         as in `LinearRanker`. A step of Newton's method moves the biases between two trees, and at
         last they are made the best for the trees that are kept; their standard errors take the
         scores for known
+    refit
+        whether to grow all trees anew, from training and validation rows, once early stopping has
+        told how many: as many as were best, times the rows there are to those there were. True
+        needs an `eval_set`; "auto" does so if there is one. `history_` stays that of before.
+    members
+        forests with seeds of their own, whose scores are averaged: `forest_` has all their trees.
+        Where nothing is drawn (both fractions are 1), all but the first learn from a bootstrap
+        sample of the lists.
     bins
         values of a feature are put into so many bins
     library_params
@@ -144,6 +153,8 @@ class BoostedRanker(Ranker):
         feature_fraction: float = 1.0,
         patience: int | None = 50,
         position_smoothing: float = 1.0,
+        refit: Refit = False,
+        members: int = 1,
         bins: int = 255,
         library_params: dict[str, Any] | None = None,
         categories: Sequence[str | int] | Literal["auto"] | None = "auto",
@@ -167,6 +178,8 @@ class BoostedRanker(Ranker):
         self.feature_fraction = feature_fraction
         self.patience = patience
         self.position_smoothing = position_smoothing
+        self.refit = refit
+        self.members = members
         self.bins = bins
         self.library_params = library_params
         self.categories = categories
@@ -285,6 +298,7 @@ class BoostedRanker(Ranker):
         with torch_threads(settings.threads):
             kept = checkpoint.load()
             seed = seed_from(self.random_state) if kept is None else kept[0]["seed"]
+            self._seed = seed
             rows = LocalRows(
                 self._grower(train.X, None if valid is None else valid.X, settings),
                 self._boosting_objective(train, seed, before),
@@ -319,6 +333,25 @@ class BoostedRanker(Ranker):
         check_size("position_smoothing", self.position_smoothing, zero=True)
         biases = biases_of(before, train.shown.n_positions)
         return ShownObjective(*lists, train.shown, float(self.position_smoothing), biases)
+
+    def _draws(self, train: TrainingRows) -> bool:
+        sampled = self.row_fraction < 1 or self.feature_fraction < 1
+        objective = self._objective()
+        drawn = objective.entry.stochastic or objective.options.get("ties") == "random"
+        return sampled or drawn
+
+    def _lengthen(self, ratio: float, before: Self | None) -> bool:
+        # A tree fits what the ones before left, and of more rows there is more to fit.
+        best = self.history_.best_step
+        grown = (0 if best is None else best) - (0 if before is None else len(before.forest_))
+        self.trees, self.patience = max(1, round(grown * ratio)), None
+        return grown > 0
+
+    def _average(self, learned: Sequence[Self], before: Self | None) -> None:
+        known = self._forest_of(before)  # which all began with
+        grown = [each.forest_.between(len(known), len(each.forest_)) for each in learned]
+        self.forest_ = known.followed_by(Forest.mean(grown))
+        self.objective_state_ = mean_of([each.objective_state_ for each in learned])
 
     def _forest_of(self, before: Self | None) -> Forest:
         return Forest.empty(self._width) if before is None else before.forest_

@@ -27,6 +27,7 @@ from sklearn.utils.validation import validate_data
 from tierrank._types import AnyArray
 from tierrank.data.categories import column_of, occurring
 from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, is_dask, parquet, workers_of
+from tierrank.errors import Argument, ArgumentError
 from tierrank.ranking.base import (
     TrainingRows,
     split_query_column,
@@ -70,6 +71,12 @@ def fit(
     client = client_of(client, packages=(ranker.library,))
     if group is not None:
         raise ValueError("on Dask, lists are told by qid, one a row, or by query_column: no group")
+    for name, usual in (("refit", (False, "auto")), ("members", (1,))):
+        if getattr(ranker, name) not in usual:
+            raise ArgumentError(
+                Argument(name), f"={getattr(ranker, name)!r} is for rows of one process, not for "
+                "Dask: leave it out",
+            )  # fmt: skip
     ranker._settings()  # refuses what is wrong before anything is read
     X = _collection(X)
     taken = [each for each in (y, qid, weights) if isinstance(each, str)]

@@ -334,7 +334,8 @@ def _scorer(graph: Graph, model: Any) -> tuple[str, str]:
         # No MatMul: onnxruntime would merge it with the scale of one feature, in float32.
         return graph.op("Gemm", graph.widened(x), coefficients), "float64"
     if kind == "NeuralRanker":
-        return add_network(graph, x, model.scorer_), "float32"
+        columns = [add_network(graph, x, scorer) for scorer in model.scorers_]
+        return columns[0] if len(columns) == 1 else graph.op("Mean", *columns), "float32"
     if kind == "BoostedRanker":
         return add_forest(graph, x, model.forest_), "float64"
     raise ExportError(f"a {kind} cannot be exported to ONNX")

@@ -160,6 +160,11 @@ def linear(model: Any, names: Sequence[str], name: str) -> bytes:
 
 def network(model: Any, names: Sequence[str], name: str) -> bytes:
     """A NeuralNetworkModel: batch normalisation becomes part of the layer before it."""
+    if len(model.scorers_) > 1:
+        raise ExportError(
+            f"solr's network is one, and this ranker the mean of {len(model.scorers_)}: train ",
+            "without ", Argument("members"), ", or export to ", Argument("to", "onnx"),
+        )  # fmt: skip
     if model.scorer_.scores_lists:
         raise ExportError(
             "solr cannot carry attention over a list (attention_layers > 0): it scores documents "

@@ -163,6 +163,12 @@ class Forest:
         """The trees of this forest, then those of another."""
         return Forest.concatenate(self.n_features, [self.arrays(), other.arrays()])
 
+    @classmethod
+    def mean(cls, forests: Sequence[Forest]) -> Forest:
+        """One forest whose scores are the mean of theirs: all their trees, with leaves divided."""
+        parts = [{**each.arrays(), "value": each.value / len(forests)} for each in forests]
+        return cls.concatenate(forests[0].n_features, parts)
+
     @property
     def is_leaf(self) -> AnyArray:
         """[nodes]"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import AnyArray
+from tierrank.errors import Argument, ArgumentError
 from tierrank.losses import find
 from tierrank.losses.objective import Objective
 from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
@@ -21,6 +23,7 @@ from tierrank.ranking.linear_loss import (
     covariance,
     linear_scores,
 )
+from tierrank.ranking.members import Refit, mean_of
 from tierrank.ranking.positions import biases_of
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
@@ -100,6 +103,14 @@ class LinearRanker(Ranker):
         of a fit with `positions`: the precision of the steps between biases of adjacent positions,
         which are taken for a random walk. 1 is a weak prior, outweighed by some dozens of clicks a
         position; 0 the maximum of the likelihood, which a position without a click does not have
+    refit
+        whether to fit once more to training and validation rows: for as many iterations as were
+        best (of "sgd", times the rows there are to those there were), or to the minimum where
+        there is no `patience`. True needs an `eval_set`; "auto" does so if there is one that the
+        fit stops by. `history_` stays that of before.
+    members
+        fits whose coefficients, and so whose scores, are averaged: of "sgd" with other seeds; of
+        "lbfgs" all but the first to a bootstrap sample of the lists
     uncertainty
         "information" or "sandwich" adds `covariance_`, `standard_errors_` and `summary`: the
         inverse of the observed information, for objectives that are a likelihood, or the estimate
@@ -140,6 +151,7 @@ class LinearRanker(Ranker):
     n_iter_: int
     stopped_by_: str
     covariance_: AnyArray
+    _is_refit: bool = False  # so that max_iter is a size, no limit to be warned of
 
     def __init__(
         self,
@@ -155,6 +167,8 @@ class LinearRanker(Ranker):
         batch_lists: int | None = 32,
         patience: int | None = None,
         position_smoothing: float = 1.0,
+        refit: Refit = False,
+        members: int = 1,
         uncertainty: Uncertainty | None = None,
         metric: str = "ndcg@10",
         query_column: str | int | None = None,
@@ -171,6 +185,8 @@ class LinearRanker(Ranker):
         self.batch_lists = batch_lists
         self.patience = patience
         self.position_smoothing = position_smoothing
+        self.refit = refit
+        self.members = members
         self.uncertainty = uncertainty
         self.metric = metric
         self.query_column = query_column
@@ -211,6 +227,7 @@ class LinearRanker(Ranker):
         plan = self._plan(objective, validated=valid is not None)
         kept = checkpoint.load()
         seed = seed_from(self.random_state) if kept is None else int(kept[0]["seed"])
+        self._seed = seed
         loss = self._loss(train, objective, plan.solver, seed)
         start = loss.start()
         if before is not None:
@@ -261,12 +278,41 @@ class LinearRanker(Ranker):
                 variances = np.diag(found)[loss.features :]
                 self.position_standard_errors_ = np.append(0.0, np.sqrt(variances))
 
+    @property
+    def _keeps_best(self) -> bool:
+        return self.patience is not None
+
+    def _draws(self, train: TrainingRows) -> bool:
+        objective = self._objective()
+        drawn = self.batch_lists is not None and self.batch_lists < len(train.tiers)
+        return self._solver(objective) == "sgd" and (drawn or objective.entry.stochastic)
+
+    def _lengthen(self, ratio: float, before: Self | None) -> bool:
+        if self._keeps_best:
+            best = self.history_.best_step
+            assert best is not None
+            # An iteration of L-BFGS sees all rows, however many; one of "sgd" always a batch.
+            sees_a_batch = self._solver(self._objective()) == "sgd"
+            self.max_iter = round(best * ratio) if sees_a_batch else best
+            self.patience, self._is_refit = None, True
+        return True
+
+    def _average(self, learned: Sequence[Self], before: Self | None) -> None:
+        self.coef_ = np.mean([each.coef_ for each in learned], axis=0)
+        self.objective_state_ = mean_of([each.objective_state_ for each in learned])
+        self.n_iter_, self.stopped_by_ = learned[0].n_iter_, learned[0].stopped_by_
+        if self.uncertainty is not None:
+            self.covariance_ = learned[0].covariance_
+
+    def _solver(self, objective: Objective) -> str:
+        if self.solver != "auto":
+            return self.solver
+        return "sgd" if objective.entry.stochastic else "lbfgs"
+
     def _plan(self, objective: Objective, *, validated: bool) -> Plan:
         """Check the settings, and fill in what is left to us."""
         entry = objective.entry
-        solver: str = self.solver
-        if solver == "auto":
-            solver = "sgd" if entry.stochastic else "lbfgs"
+        solver = self._solver(objective)
         if solver not in ("lbfgs", "sgd"):
             raise ValueError(f'solver is "auto", "lbfgs" or "sgd", not {solver!r}')
         if solver == "lbfgs" and entry.stochastic:
@@ -281,6 +327,11 @@ class LinearRanker(Ranker):
             raise ValueError(
                 "uncertainty is about the minimum, and patience stops before it: leave out one"
             )
+        if exact and self.members > 1:
+            raise ArgumentError(
+                Argument("uncertainty"), " is about one fit, and ", Argument("members"),
+                " average several: leave out one",
+            )  # fmt: skip
         tol = self.tol
         if tol is None:
             tol = 0.0 if exact else 1e-5
@@ -300,6 +351,7 @@ class LinearRanker(Ranker):
         if most is None:
             most = 1000 if solver == "sgd" else 100 if tol > 0 else 10_000
         means_to_end = solver == "lbfgs" and (self.max_iter is not None or tol == 0)
+        means_to_end &= not self._is_refit
         patience = self.patience if validated else None
         return Plan(solver, float(tol), int(most), patience, means_to_end)
 

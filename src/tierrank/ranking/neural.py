@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from tierrank._types import AnyArray
 from tierrank.losses.objective import Objective
 from tierrank.losses.positions import PositionBias
-from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
+from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, below
 from tierrank.ranking.linear_loss import bias_loss, fitted_biases
+from tierrank.ranking.members import Refit, mean_of
 from tierrank.ranking.networks import Scorer
 from tierrank.ranking.positions import biases_of
 from tierrank.ranks import Ranks
@@ -77,6 +78,12 @@ class NeuralRanker(Ranker):
     position_smoothing
         as in `LinearRanker`. The biases are learned with the weights, and at last made the best for
         the network that is kept; their standard errors take the scores for known
+    refit
+        whether to train once more, from training and validation rows, for as many epochs as were
+        best. True needs an `eval_set`; "auto" does so if there is one. `history_` stays that of
+        before.
+    members
+        networks with seeds of their own, whose scores are averaged
     features
         feature steps, by name or as transformers (see `tierrank.ranking.features`)
     precision
@@ -92,8 +99,10 @@ class NeuralRanker(Ranker):
 
     Attributes
     ----------
+    scorers_
+        the networks, each a `tierrank.ranking.networks.Scorer`
     scorer_
-        the network, a `tierrank.ranking.networks.Scorer`
+        the network, if there is one
     objective_state_
         what the objective learned beside the scores, by name: how probable ties are
 
@@ -107,7 +116,7 @@ class NeuralRanker(Ranker):
     True
     """
 
-    scorer_: Scorer
+    scorers_: list[Scorer]
     objective_state_: dict[str, float]
 
     def __init__(
@@ -129,6 +138,8 @@ class NeuralRanker(Ranker):
         max_epochs: int = 100,
         patience: int | None = 10,
         position_smoothing: float = 1.0,
+        refit: Refit = False,
+        members: int = 1,
         features: Any = "standardize",
         precision: Precision = "32-true",
         accelerator: Accelerator = "auto",
@@ -152,6 +163,8 @@ class NeuralRanker(Ranker):
         self.max_epochs = max_epochs
         self.patience = patience
         self.position_smoothing = position_smoothing
+        self.refit = refit
+        self.members = members
         self.features = features
         self.precision = precision
         self.accelerator = accelerator
@@ -191,7 +204,8 @@ class NeuralRanker(Ranker):
             two parts; a part may be empty. Batches are then of all ranks' lists, those of the first
             rank numbered before those of the second: what is learned is what one process learns
             from the parts one after the other, to rounding (but for `dropout`, which each rank
-            draws for itself, and `normalisation="batch"`, which looks at a rank's own rows).
+            draws for itself, and `normalisation="batch"`, which looks at a rank's own rows). In a
+            refit a part is its training lists and then its validation lists.
         """
         if sharded:
             self._ranks = Ranks.join(device_for(self.accelerator))
@@ -203,6 +217,13 @@ class NeuralRanker(Ranker):
             )  # fmt: skip
         finally:
             self.__dict__.pop("_ranks", None)
+
+    @property
+    def scorer_(self) -> Scorer:
+        """The network; of several members there is not one."""
+        if len(self.scorers_) > 1:
+            raise ValueError(f"there are {len(self.scorers_)} networks: see scorers_")
+        return self.scorers_[0]
 
     @property
     def scores_lists(self) -> bool:  # type: ignore[override]
@@ -245,7 +266,7 @@ class NeuralRanker(Ranker):
         first = fabric.is_global_zero
         saved = fabric.broadcast(checkpoint.load() if first else None)
         seed = fabric.broadcast(seed_from(self.random_state) if first else 0)
-        seed = seed if saved is None else saved[0]["seed"]
+        self._seed = seed = seed if saved is None else saved[0]["seed"]
         with own_randomness(fabric.device):
             seed_generators(seed, fabric.device)
             scorer = self._scorer(X.shape[1])
@@ -286,7 +307,7 @@ class NeuralRanker(Ranker):
             watch=None if watch is None else only_whole_steps(watch),
         )
         module.cpu().eval()
-        self.scorer_ = scorer
+        self.scorers_ = [scorer]
         if bias is not None:
             scores = score_rows(
                 scorer,
@@ -305,8 +326,24 @@ class NeuralRanker(Ranker):
         if not end.finished:
             raise KeyboardInterrupt
 
+    def _lengthen(self, ratio: float, before: Self | None) -> bool:
+        # An epoch goes through all rows, so that of more rows it has more steps.
+        best = self.history_.best_step
+        if best:
+            self.max_epochs, self.patience = best, None
+        return bool(best)
+
+    def _average(self, learned: Sequence[Self], before: Self | None) -> None:
+        self.scorers_ = [each.scorer_ for each in learned]
+        self.objective_state_ = mean_of([each.objective_state_ for each in learned])
+
     def _go_on_from(self, before: Self, scorer: Scorer, objective: Objective) -> None:
         """Begin with the weights, and the objective's own parameters, of a ranker before."""
+        if len(before.scorers_) > 1:
+            raise ValueError(
+                f"init_model is the mean of {len(before.scorers_)} networks, of which none can go "
+                "on alone: give one that was trained with members=1"
+            )
         try:
             load_weights(scorer, before._to_state()[1])
         except ValueError as error:
@@ -334,17 +371,27 @@ class NeuralRanker(Ranker):
 
     def _scores(self, X: Any, queries: AnyArray) -> AnyArray:
         rows, lengths = np.arange(X.shape[0]), None
-        if self.scorer_.scores_lists:
+        if self.scores_lists:
             lists, _ = group_rows(queries, X.shape[0])
             rows, lengths = np.argsort(lists, kind="stable"), np.bincount(lists)
         device = device_for(self.accelerator)
-        scorer = self.scorer_.to(device)
-        return score_rows(scorer, as_float32(X), rows, lengths, device)
+        numbers = as_float32(X)
+        scores = [
+            score_rows(scorer.to(device), numbers, rows, lengths, device)
+            for scorer in self.scorers_
+        ]
+        return scores[0] if len(scores) == 1 else np.mean(scores, axis=0)
 
     def _to_state(self) -> tuple[dict[str, Any], Arrays]:
-        info = {"n_inputs": self.scorer_.n_features, "objective": self.objective_state_}
-        weights = self.scorer_.state_dict()
-        return info, {name: value.cpu().numpy() for name, value in weights.items()}
+        scorers = self.scorers_
+        info = {"n_inputs": scorers[0].n_features, "objective": self.objective_state_}
+        if len(scorers) > 1:
+            info["networks"] = len(scorers)
+        return info, {
+            (f"{number}.{name}" if len(scorers) > 1 else name): value.cpu().numpy()
+            for number, scorer in enumerate(scorers)
+            for name, value in scorer.state_dict().items()
+        }
 
     def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
         n_inputs = info["n_inputs"]
@@ -357,11 +404,20 @@ class NeuralRanker(Ranker):
         learned = {str(name): float(value) for name, value in info["objective"].items()}
         if not np.isfinite(list(learned.values())).all():
             raise ValueError("what the objective learned is not finite")
-        with torch.device("meta"):
-            scorer = self._scorer(n_inputs)
-        load_weights(scorer, tensors)
-        self.scorer_ = scorer.eval()
-        self.objective_state_ = learned
+        networks = info.get("networks", 1)
+        check_count("networks", networks)
+        if networks > len(tensors):
+            raise ValueError(f"there are no weights of {networks} networks")
+        own = [tensors] if networks == 1 else [below(f"{n}.", tensors) for n in range(networks)]
+        if sum(map(len, own)) != len(tensors):
+            raise ValueError(f"there are weights of more than {networks} networks")
+        scorers = []
+        for weights in own:
+            with torch.device("meta"):
+                scorer = self._scorer(n_inputs)
+            load_weights(scorer, weights)
+            scorers.append(scorer.eval())
+        self.scorers_, self.objective_state_ = scorers, learned
 
 
 def score_rows(

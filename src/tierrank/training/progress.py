@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -68,6 +68,17 @@ def only_whole_steps(watch: Watch) -> Watch:
     return passing_on
 
 
+def named(watch: Watch | None, run: str) -> Watch | None:
+    """A watch that is told which of several trainings a step belongs to."""
+    if watch is None:
+        return None
+
+    def told(progress: Progress) -> None:
+        watch(replace(progress, run=run))
+
+    return told
+
+
 @dataclass
 class History:
     """The training curve: one entry a step, and which step was best on the validation data.
@@ -83,6 +94,10 @@ class History:
         with its trees or 0), mean training loss, validation metric (None: not there)
     best_step, best_metric
         the first step with the best validation metric, or None without validation data
+    refit
+        if the model was then learned once more, from training and validation rows, the steps of
+        that: the curve and `best_metric` are of the model before, as no rows are left to measure
+        the new one. None: it was not.
     """
 
     unit: str
@@ -92,6 +107,7 @@ class History:
     metric: list[float | None] = field(default_factory=list)
     best_step: int | None = None
     best_metric: float | None = None
+    refit: int | None = None
 
     def add(self, step: int, loss: float | None, metric: float | None) -> bool:
         """Note a step; say whether its metric is better than all before."""

@@ -112,6 +112,13 @@ def check_size(name: str, value: float, *, zero: bool = False) -> None:
         raise ArgumentError(Argument(name), what)
 
 
+def member_seed(seed: int, member: int) -> int:
+    """The seed of one of several models of a fit: for the first its own, then what follows."""
+    if not member:
+        return seed
+    return int(np.random.SeedSequence([seed, member]).generate_state(1)[0])
+
+
 def seed_from(random_state: Any) -> int:
     """A seed: the given one, one drawn from a `RandomState`, or a fresh one for None."""
     if random_state is None:
