@@ -288,3 +288,8 @@ def test_position_bias_as_a_module_adds_and_is_learned() -> None:
     assert float(smooth.penalty().detach()) == pytest.approx(1.0 + 4.0)
     with pytest.raises(ValueError, match="shape"):
         tr.losses.PositionBias(3, start=[0.0])
+    for wrong in ([0, 1, 2], [1, 2, 4]):
+        with pytest.raises(ValueError, match="positions are from 1 to 3"):
+            smooth(torch.zeros(3), torch.tensor(wrong))
+    with pytest.raises(ValueError, match=r"shape \[2\], and scores \[3\]"):
+        smooth(torch.zeros(3), torch.tensor([1, 2]))

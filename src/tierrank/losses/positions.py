@@ -54,4 +54,17 @@ class PositionBias(nn.Module):
 
     def forward(self, scores: Tensor, positions: Tensor) -> Tensor:
         """Scores with the biases added; positions have their shape and count from 1."""
-        return scores + self.biases().to(scores)[positions - 1]
+        biases = self.biases().to(scores)
+        if positions.shape != scores.shape:
+            raise ValueError(
+                f"positions have shape {list(positions.shape)}, and scores {list(scores.shape)}"
+            )
+        if positions.numel() and not 1 <= int(positions.min()) <= int(positions.max()) <= len(
+            biases
+        ):
+            raise ValueError(
+                f"positions are from 1 to {len(biases)}, not from {int(positions.min())} to "
+                f"{int(positions.max())}: they count from 1, and PositionBias was made for "
+                f"{len(biases)}"
+            )
+        return scores + biases[positions - 1]
