@@ -102,11 +102,11 @@ def folds_of(folder: Path, seed: int, first: int | None) -> Iterator[QueryFold]:
         valid, test = fold.valid, fold.test
         if valid is None or test is None:
             raise ValueError(f"{folder}: {fold.name} lacks a validation or a test part.")
-        yield QueryFold(fold.name, *(_shuffled(part, rng) for part in (fold.train, valid, test)))
+        yield QueryFold(fold.name, *(shuffled(part, rng) for part in (fold.train, valid, test)))
         fold.release()
 
 
-def _shuffled(data: RankingData, rng: np.random.Generator) -> RankingData:
+def shuffled(data: RankingData, rng: np.random.Generator) -> RankingData:
     order = rng.permutation(len(data))
     X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
     return RankingData(X[order], data.y[order], data.qid[order])
