@@ -13,15 +13,15 @@ from importlib.util import find_spec
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 
 from tierrank import metrics
 from tierrank._types import AnyArray, FloatArray
+from tierrank.data.mapped import stacked
 from tierrank.names import did_you_mean
 from tierrank.tiers.labels import group_rows
 from tierrank.training import History, Watch
-from tierrank.training.settings import check_count, seed_from
+from tierrank.training.settings import check_count, member_seed, seed_from
 
 PEERS = {
     "lightgbm": ("lambdarank", "rank_xendcg"),
@@ -132,8 +132,9 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
             rows, valid, self._models = _together(rows, valid), None, []
         draws = self.row_fraction < 1 or self.feature_fraction < 1
         for number in range(len(self._models), self.members):
-            own = rows if draws or not number else rows.drawn(seed + number)
-            self._models.append(self._grown(own, valid, trees, seed + number, watch)[1:])
+            another = member_seed(seed, number)
+            own = rows if draws or not number else rows.drawn(another)
+            self._models.append(self._grown(own, valid, trees, another, watch)[1:])
         return self
 
     def _grown(
@@ -373,14 +374,8 @@ def peer_from(name: str, **settings: Any) -> TreePeer:
 
 def _together(one: Rows, other: Rows) -> Rows:
     """All rows of both; no query of one is one of the other."""
-    X = (
-        vstack([one.X, other.X], format="csr")
-        if issparse(one.X)
-        else np.concatenate([one.X, other.X])
-    )
-    return Rows(
-        X, np.concatenate([one.y, other.y]), _numbers(np.append(one.lengths, other.lengths))
-    )
+    lengths = np.append(one.lengths, other.lengths)
+    return Rows(stacked(one.X, other.X), np.append(one.y, other.y), _numbers(lengths))
 
 
 def _numbers(lengths: AnyArray) -> AnyArray:
