@@ -1,6 +1,7 @@
 """Data sets: readers, writers and generators."""
 
 from tierrank.data import synthetic
+from tierrank.data.clicks import ClickLists, ClickLog
 from tierrank.data.files import DataFileError
 from tierrank.data.letor import LetorError, read_letor, read_letor_fold, write_letor
 from tierrank.data.multilabel import MultiLabelData, MultiLabelSummary
@@ -31,6 +32,8 @@ from tierrank.data.tables import TableError, read_table, write_table
 from tierrank.data.xc import XCError, read_xc, read_xc_features, read_xc_split, write_xc
 
 __all__ = [
+    "ClickLists",
+    "ClickLog",
     "DataFileError",
     "Fold",
     "Games",
