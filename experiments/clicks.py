@@ -122,7 +122,7 @@ def study_biases(
     model: str,
     biases: dict[tuple[int, str], list[tuple[AnyArray, AnyArray]]],
 ) -> None:
-    """Biases beside scores that can be right: a number a grade, which is all that clicks look at."""
+    """Biases beside scores that can be right: one a grade, which is all that a click looks at."""
     grades = np.unique(train.y, return_inverse=True)[1]
     X = np.eye(grades.max() + 1)[grades][:, 1:]
     for compare in ("unclicked", "each"):

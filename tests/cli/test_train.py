@@ -290,6 +290,37 @@ def test_weights_that_cannot_be_are_refused_with_their_query(
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize("model", ["linear", "boosted", "neural"])
+def test_a_column_says_where_a_row_was_shown_and_is_no_feature(run, tmp_path, simulate, model):
+    data, valid = simulate(20), simulate(9, first=100)
+    places = np.arange(len(data)) % 4 + 1
+    frame = pd.DataFrame(data.X, columns=data.feature_names)
+    frame.insert(1, "place", places)
+    frame.assign(qid=data.qid, label=data.y).to_csv(tmp_path / "t.csv", index=False)
+    write_table(tmp_path / "valid.csv", valid)  # which needs no places
+    own = ["--model", model, "--position-column", "place", "--out", tmp_path / "m"]
+    few = {"linear": [], "boosted": ["--set", "trees=5"], "neural": ["--set", "max_epochs=2"]}
+    arguments = ["train", tmp_path / "t.csv", "--valid", tmp_path / "valid.csv", *own, *few[model]]
+    ran = run(*arguments)
+    assert ran.code == 0, ran.text
+    found = tr.load(tmp_path / "m")
+    assert found.position_bias_.shape == (4,)
+    assert found.feature_names_in_.tolist() == list(data.feature_names)
+    if model == "linear":
+        same = tr.LinearRanker().fit(data.X, data.y, qid=data.qid, positions=places)
+        np.testing.assert_array_equal(found.position_bias_, same.position_bias_)
+
+
+def test_places_that_cannot_be_are_refused_by_the_name_of_the_option(run, fold, tmp_path, simulate):
+    own = ["--model", "linear", "--position-column", "importance", "--out", tmp_path / "m"]
+    weighted_table(tmp_path / "t.csv", simulate(9), np.zeros_like)
+    ran = run("train", tmp_path / "t.csv", *own)
+    assert ran.code == 1
+    assert "--position-column is 0.0 for observation 0" in ran.text
+    ran = run("train", fold, *own)
+    assert "is no table, so it has no columns for --position-column" in ran.text
+
+
 def test_weights_are_a_column_of_a_table(run, fold, tmp_path, simulate):
     own = ["--model", "linear", "--weight-column", "importanse", "--out", tmp_path / "m"]
     for data in (fold, fold / "train.txt"):

@@ -19,6 +19,7 @@ KINDS = {"linear": "LinearRanker", "neural": "NeuralRanker", "boosted": "Boosted
 
 # Constructor arguments that have an option of their own; the others are given by --set.
 OPTIONS = {
+    "positions": "--position-column",
     "objective": "--objective",
     "objective_params": "--objective-param, or --objective NAME:PARAM=VALUE",
     "features": "--features",

@@ -171,24 +171,16 @@ def read_fold(
 def _without_weights(
     data: RankingData, how: Reading, path: Path
 ) -> tuple[RankingData, dict[Any, float] | None]:
-    """Take the column of weights out of the features: the rest, and the weight of each query."""
+    """Take columns that are no features out: the rest, and the weight of each query.
+
+    Positions stay with the rows.
+    """
+    if how.position is not None:
+        data, places = _without_column(data, how, path, how.position, "--position-column")
+        data = replace(data, positions=places)
     if how.weight is None:
         return data, None
-    names = data.feature_names or ()
-    if not names:
-        _refuse_columns(path, how)
-    if how.weight not in names:
-        raise ArgumentError(f"{path}: ", *absent(how.weight, names, "--weight-column"))
-    if how.weight in (data.categories or ()):
-        raise ValueError(f"{path}: the column of weights, {how.weight!r}, holds categories.")
-    place = names.index(how.weight)
-    column = np.array(data.X[:, place])
-    X = empty_like(data.X, (len(data), data.n_features - 1))
-    fill = how.fill()
-    for rows in blocks(*data.X.shape):
-        block = np.delete(data.X[rows], place, axis=1)
-        X[rows] = block if fill is None else np.where(np.isnan(block), fill, block)
-    names = (*names[:place], *names[place + 1 :])
+    data, column = _without_column(data, how, path, how.weight, "--weight-column")
     query, keys = group_rows(data.qid, len(data))
     own = column[np.unique(query, return_index=True)[1]]  # of the first row of each
     for wrong, what in (
@@ -198,13 +190,35 @@ def _without_weights(
         if wrong.any():
             key, weight = data.qid[row := int(wrong.argmax())], column[row]
             raise ValueError(f"{path}: the weight of query {key} ({weight:g}) {what}.")
-    weights = dict(zip(keys.tolist(), own.tolist(), strict=True))
-    return replace(data, X=X, feature_names=names), weights
+    return data, dict(zip(keys.tolist(), own.tolist(), strict=True))
+
+
+def _without_column(
+    data: RankingData, how: Reading, path: Path, name: str, option: str
+) -> tuple[RankingData, AnyArray]:
+    """Take a column out of the features, and fill in what is missing in the others."""
+    names = data.feature_names or ()
+    if not names:
+        _refuse_columns(path, how)
+    if name not in names:
+        raise ArgumentError(f"{path}: ", *absent(name, names, option))
+    if name in (data.categories or ()):
+        raise ValueError(f"{path}: the column of {option}, {name!r}, holds categories.")
+    place = names.index(name)
+    column = np.array(data.X[:, place])
+    X = empty_like(data.X, (len(data), data.n_features - 1))
+    fill = how.fill()
+    if how.weight in names and how.weight != name:  # whose missing values are not to be filled in
+        fill = None
+    for rows in blocks(*data.X.shape):
+        block = np.delete(data.X[rows], place, axis=1)
+        X[rows] = block if fill is None else np.where(np.isnan(block), fill, block)
+    return replace(data, X=X, feature_names=(*names[:place], *names[place + 1 :])), column
 
 
 def _fill(how: Reading) -> float | None:
-    """What missing values become; but a weight that is missing is not to be filled in."""
-    return None if how.weight else how.fill()
+    """What missing values become; but weights and positions are not to be filled in."""
+    return None if how.weight or how.position else how.fill()
 
 
 def _dropped(how: Reading, features: tuple[str, ...] | None) -> tuple[str, ...]:

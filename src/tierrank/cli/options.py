@@ -312,6 +312,11 @@ class Reading:
         return None
 
     @property
+    def position(self) -> str | None:
+        """The column of a table that says where a row was shown, which is no feature."""
+        return None
+
+    @property
     def categorical(self) -> Categories:
         """Columns of a table that hold categories."""
         return ()
@@ -323,6 +328,7 @@ class Reading:
     def columns(self) -> dict[str, object]:
         """What is said of columns that only a table has, by option."""
         return {"--drop": self.drop, "--separator": self.separator, "--weight-column": self.weight,
+                "--position-column": self.position,
                 "--categories": self.categorical not in ((), "auto")}  # fmt: skip
 
 

@@ -47,6 +47,10 @@ class TrainingData(options.Caching, options.Reading):
     weight_column: Annotated[str | None, option(
         "Column of a table that says how much a row's query counts in training, the same in all "
         "rows of the query. It is no feature.", metavar="COLUMN", panel=options.DATA)] = None
+    position_column: Annotated[str | None, option(
+        "Column of a table that says where a row was shown, from 1, when its label, a click, came "
+        "about. What a place adds is learned with the model, and left out when it ranks. It is no "
+        "feature.", metavar="COLUMN", panel=options.DATA)] = None
     categories: Annotated[list[str] | None, option(
         "Column of a table that holds categories, of text or numbers, which boosted trees split "
         "into sets. Repeat for several.", metavar="COLUMN", panel=options.DATA,
@@ -57,6 +61,11 @@ class TrainingData(options.Caching, options.Reading):
     def weight(self) -> str | None:
         """The column of weights."""
         return self.weight_column
+
+    @property
+    def position(self) -> str | None:
+        """The column of positions."""
+        return self.position_column
 
     @property
     def categorical(self) -> Categories:
@@ -159,6 +168,8 @@ def train(
     if helps and (kind != "neural" or finished):
         return
     shared = kind == "neural" and options.by_torchrun() and not finished
+    if shared and how.position:
+        raise ValueError("--position-column does not go with torchrun: train in one process.")
     ranks = Ranks.join() if shared else ALONE
     read = partial(_read, data, kind, how, seed, ranks)
     kept: dict[str, Any] = {
@@ -272,7 +283,10 @@ def _fit(ranker: Ranker, parts: Parts, ranks: Ranks, **more: Any) -> None:
     held_out = None if valid is None else (valid, valid.y, valid.qid)
     weights = parts.list_weights()
     with as_options({**OPTIONS, **OWN_OPTIONS}):
-        ranker.fit(train, train.y, qid=train.qid, weights=weights, eval_set=held_out, **more)
+        ranker.fit(
+            train, train.y, qid=train.qid, weights=weights, positions=train.positions,
+            eval_set=held_out, **more,
+        )  # fmt: skip
 
 
 def _summarise(ranker: Ranker, parts: Parts, seconds: float, ranks: Ranks) -> None:
@@ -323,7 +337,7 @@ def _check_for_cluster(kind: str, how: TrainingData) -> None:
     given = {"--valid-fraction": how.valid_fraction, "--fold": how.fold,
              "--separator": how.separator, "--zero-based": how.zero_based or None,
              "--cache": how.cache or None, "--cache-folder": how.cache_folder,
-             "--missing": how.fill()}  # fmt: skip
+             "--missing": how.fill(), "--position-column": how.position}  # fmt: skip
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} does not go with --dask and --workers: leave it out.")

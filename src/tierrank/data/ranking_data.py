@@ -40,6 +40,8 @@ class RankingData:
     categories
         of columns that hold categories, by name: what their numbers in `X` stand for, from 0 on
         (NaN is a missing one). They are those of these rows: other data have others.
+    positions
+        [rows] where each was shown, from 1, for labels that are clicks; None: that is not known
     """
 
     X: Any
@@ -48,6 +50,7 @@ class RankingData:
     comments: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     categories: Mapping[str, tuple[str, ...]] | None = None
+    positions: FloatArray | None = None
 
     @classmethod
     def from_frame(
@@ -89,7 +92,10 @@ class RankingData:
         if comments is not None:
             comments = tuple(comments[row] for row in np.flatnonzero(rows))
         X = rows_of(self.X, rows)
-        return replace(self, X=X, y=self.y[rows], qid=self.qid[rows], comments=comments)
+        positions = None if self.positions is None else self.positions[rows]
+        return replace(
+            self, X=X, y=self.y[rows], qid=self.qid[rows], comments=comments, positions=positions
+        )
 
     def part(self, part: Part) -> RankingData:
         """The rows of a part of the queries, these counted in order of first appearance."""
