@@ -22,6 +22,7 @@ demo: $(VENV)/.installed ## install into .venv and run the demo
 	$(BIN)/tierrank demo --examples demo
 	@echo
 	@echo "To go on, with the commands of README.md:"
+	@echo "  open demo/index.html         # what came out"
 	@echo "  source $(BIN)/activate"
 	@echo "  tierrank train demo/train.txt --valid demo/vali.txt --out demo/model"
 

@@ -30,6 +30,22 @@ def test_the_demo_prints_a_table_of_errors_and_saves_a_plot(run, tmp_path):
     assert run(*arguments) == ran  # the same seed, the same numbers
 
 
+def test_with_examples_the_demo_does_three_jobs_and_leaves_a_page(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = run("demo", "--lists", "40", "--items", "6", "--examples", "made")
+    assert ran.code == 0
+    page = (tmp_path / "made" / "index.html").read_text(encoding="utf-8")
+    assert "made/index.html" in ran.text
+    for target in re.findall(r'(?:href|src)="([^"]+)"', page):
+        assert (tmp_path / "made" / target).is_file()
+    scores = [float(value) for value in re.findall(r"<td>ndcg@10</td><td>([\d.]+)</td>", page)]
+    assert scores[0] > 0.8  # of grades that features nearly determine
+    first, *_, last = re.findall(r"<td>\d+</td><td>([\d.]+)</td><td>[\d.]+</td>", page)
+    assert float(last) < float(first)  # the loss of the network
+    test = tierrank.data.read(tmp_path / "made" / "test.txt")
+    assert len(tierrank.load(tmp_path / "made" / "ranker").predict(test.X)) == len(test.y)
+
+
 def test_the_demo_finds_the_worths_and_the_exact_likelihood_finds_them_best(run, tmp_path):
     text = run("demo", "--lists", 2000, "--items", 8, "--out", tmp_path / "plot.png").text
     last = {

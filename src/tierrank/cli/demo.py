@@ -6,7 +6,7 @@ finds the worths again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tierrank._types import FloatArray
     from tierrank.data import Rankings
 
+DEFAULT_PLOT = Path("tierrank-demo.png")
 MOST_WRITTEN = 20_000_000  # items of all lists that a table or a PrefLib file is made of
 
 OBJECTIVES: dict[str, dict[str, Any]] = {
@@ -60,9 +61,11 @@ def demo(
     seed: Annotated[int, option("Seed of the simulation.")] = 0,
     out: Annotated[Path, option(
         "Where to save the plot (.png, .pdf or .svg).", callback=_picture
-    )] = Path("tierrank-demo.png"),
+    )] = DEFAULT_PLOT,
     examples: Annotated[Path | None, option(
-        "Also write small files there, to try the other commands on.", metavar="FOLDER")] = None,
+        "Also write small files there, to try the other commands on; train a ranker, make a "
+        "leaderboard and train a network on them; and leave a page, index.html, of what came out.",
+        metavar="FOLDER")] = None,
 ) -> None:  # fmt: skip
     """Draw lists with ties from known worths, and see which likelihood finds them again."""
     from rich.console import Console
@@ -91,6 +94,9 @@ def demo(
     for name, values in errors.items():
         table.add_row(name, *(f"{value:.4f}" for value in values))
     console.print(table)
+    if examples is not None and out == DEFAULT_PLOT:
+        examples.mkdir(parents=True, exist_ok=True)
+        out = examples / "errors.png"
     plot_errors(
         out, sizes, errors,
         title=f"Worths of {items} items from lists of {tiers} tiers",
@@ -100,6 +106,92 @@ def demo(
     if examples is not None:
         _write_examples(examples, seed)
         console.print(f"Files to try the other commands on are in {examples}")
+        with waiting("Training a ranker, making a leaderboard, training a network"):
+            page = _three_doors(examples, out, sizes, errors)
+        console.print(f"What the three jobs gave is a page to open: {page}", soft_wrap=True)
+
+
+def _three_doors(
+    folder: Path, plot: Path, sizes: Sequence[int], errors: dict[str, list[float]]
+) -> Path:
+    """Do the three jobs of README on the files of a folder, and write a page of what came out."""
+    from os.path import relpath
+
+    import torch
+
+    from tierrank import losses, metrics
+    from tierrank.aggregation.aggregator import RankAggregator
+    from tierrank.cli.estimators import default_kind, make_ranker
+    from tierrank.data import read, read_rankings
+    from tierrank.report.demo import Door, write_demo_page
+    from tierrank.storage import save
+    from tierrank.tiers import Tiers
+
+    train, valid, test = (read(folder / f"{name}.txt") for name in ("train", "vali", "test"))
+    ranker = make_ranker(default_kind(), seed=0)
+    ranker.fit(train.X, train.y, qid=train.qid, eval_set=[(valid.X, valid.y, valid.qid)])
+    save(ranker, folder / "ranker")
+    scores = ranker.predict(test.X)
+    measured = []
+    for name in ("ndcg@1", "ndcg@10", "map"):
+        values = metrics.from_name(name)(scores, test.y, qid=test.qid, reduction="none")
+        mean, low, high, _ = metrics.bootstrap_interval(values, generator=0)
+        measured.append((name, f"{mean:.4f}", f"{low:.4f} to {high:.4f}"))
+
+    fitted = RankAggregator().fit(read_rankings(folder / "votes.toc"))
+    fitted.report(folder / "leaderboard.html", title="Candidates")
+    worths = sorted(zip(*fitted.intervals(0.95), fitted.items_, strict=True), reverse=True)
+
+    tiers = Tiers.from_labels(train.y, qid=train.qid)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = torch.nn.Sequential(
+            torch.nn.Linear(train.X.shape[1], 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+        )
+    optimiser = torch.optim.Adam(network.parameters(), lr=0.01)
+    rows, unseen = (torch.as_tensor(each.X, dtype=torch.float32) for each in (train, test))
+    trained = []
+    for step in range(201):
+        loss = losses.pl_partition(network(rows).squeeze(1), tiers)
+        if step in (0, 20, 200):
+            found = network(unseen).detach().squeeze(1).numpy()
+            reached = metrics.ndcg(found, test.y, qid=test.qid, k=10)
+            trained.append((f"{step}", f"{loss.item():.3f}", f"{reached:.4f}"))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    page = folder / "index.html"
+    doors = [
+        Door(
+            "Graded results became a ranker",
+            f"tierrank train {folder}/train.txt --valid {folder}/vali.txt --out {folder}/model\n"
+            f"tierrank evaluate {folder}/model {folder}/test.txt\n"
+            f"tierrank export {folder}/model {folder}/model.onnx",
+            ("test queries", "mean", "95% interval"), measured,
+            f"The {type(ranker).__name__} of this table is in {folder / 'ranker'}.",
+        ),
+        Door(
+            "Votes became a leaderboard", f"tierrank aggregate {folder}/votes.toc --out page.html",
+            ("candidate", "log-worth", "95% interval"),
+            [(str(item), f"{at:.3f}", f"{a:.3f} to {b:.3f}") for at, a, b, item in worths],
+            "Who beats whom, places and tiers:", "leaderboard.html", "the whole leaderboard",
+        ),
+        Door(
+            "A loss for a network of your own",
+            "tiers = tr.Tiers.from_labels(grades, qid=qid)\n"
+            "loss = tr.losses.pl_partition(network(X).squeeze(1), tiers)\nloss.backward()",
+            ("step", "loss", "NDCG@10 of test queries"), trained,
+            "Does the exact likelihood matter? Error of log-worths fitted to "
+            f"{sizes[-1]:,} lists: exact {errors['PL-Partition (exact)'][-1]:.4f}, with ties "
+            f"broken {errors['ListMLE (ties broken)'][-1]:.4f}.",
+            picture=Path(relpath(plot, folder)).as_posix(),
+            alt="Errors of log-worths fall with the number of lists for the exact likelihood, "
+            "and settle elsewhere for the others",
+        ),
+    ]  # fmt: skip
+    write_demo_page(page, doors)
+    return page
 
 
 def _errors(

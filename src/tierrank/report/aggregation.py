@@ -116,7 +116,7 @@ def page_html(
         raise ValueError("a page needs at least one ranking")
     views = [_View(each, name, place) for place, (name, each) in enumerate(pages.items())]
     first, look = views[0].page, look or Look()
-    environment = _environment()
+    environment = page_environment()
     script = _as_it_is(environment, "page.js")
     return environment.get_template("page.html").render(
         title=first.title,
@@ -140,7 +140,7 @@ def page_html(
 
 
 @cache
-def _environment() -> Environment:
+def page_environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
