@@ -77,7 +77,7 @@ dist: $(VENV)/.installed-dist ## build sdist and wheel into dist/, and look at b
 	@$(BIN)/python -m auditwheel show dist/*.whl || true
 
 clean: ## remove caches and builds
-	rm -rf build dist docs/_build docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist docs/_build docs/gallery docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv as well
