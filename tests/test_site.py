@@ -5,8 +5,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-import browser
 import pytest
+
+import browser
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -65,6 +66,7 @@ def pages():
     return {path: Page(path) for path in paths}
 
 
+@pytest.mark.slow  # after make docs
 @built
 def test_every_link_of_the_site_leads_somewhere(pages):
     lost = [
@@ -77,6 +79,7 @@ def test_every_link_of_the_site_leads_somewhere(pages):
     assert lost == []
 
 
+@pytest.mark.slow  # after make docs
 @built
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_each_question_is_answered_at_most_two_clicks_from_the_front_page(question, pages):
@@ -90,6 +93,7 @@ def test_each_question_is_answered_at_most_two_clicks_from_the_front_page(questi
     assert said in pages[SITE / answer].text
 
 
+@pytest.mark.slow  # after make docs
 @built
 @pytest.mark.skipif(not browser.find(), reason="no chromium here")
 @pytest.mark.parametrize("width", [1280, 390])
@@ -99,13 +103,15 @@ def test_each_question_is_answered_at_most_two_clicks_from_the_front_page(questi
 def test_a_page_has_no_violation_that_axe_knows_of_and_is_no_wider_than_the_screen(page, width):
     axe = pytest.importorskip("axe_core_python")
     script = next(Path(axe.__file__).parent.glob("*.js")).read_text(encoding="utf-8")
-    with browser.Browser(browser.find()) as there:
-        with there.open(SITE / f"{page}.html", width=width) as tab:
-            tab.run(script + "; 0")
-            found = tab.run("axe.run().then(found => found.violations.map("
-                            "each => [each.id, each.nodes.map(node => node.html)]))")  # fmt: skip
-            assert found == []
-            assert tab.run("document.documentElement.scrollWidth") <= width
+    with (
+        browser.Browser(browser.find()) as there,
+        there.open(SITE / f"{page}.html", width=width) as tab,
+    ):
+        tab.run(script + "; 0")
+        found = tab.run("axe.run().then(found => found.violations.map("
+                        "each => [each.id, each.nodes.map(node => node.html)]))")  # fmt: skip
+        assert found == []
+        assert tab.run("document.documentElement.scrollWidth") <= width
 
 
 def test_there_is_an_example_for_each_job_with_a_title_and_a_picture():
