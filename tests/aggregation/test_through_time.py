@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import random
 import warnings
 
 import numpy as np
@@ -585,3 +586,21 @@ def test_nothing_warns_in_an_ordinary_fit():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tr.WorthsThroughTime(step=1).fit(rows, times=times)
+
+
+def test_a_flat_likelihood_of_the_variance_has_no_interval():
+    draw = random.Random(0)
+    games, times = [], []
+    for number in range(200):
+        pair, end = draw.sample("abcd", 2), draw.choice(["first", "second", "tie"])
+        zone = draw.choice(["+00:00", "+02:00", "-07:00"])
+        games.append((*pair, end))
+        times.append(f"2024-{1 + number % 12:02d}-{1 + number % 28:02d}T10:00:00{zone}")
+        if number:
+            draw.choice("xy")
+        if number != 7:
+            draw.random()
+    with pytest.warns(NotConverged, match="show none"):
+        fitted = tr.WorthsThroughTime(step="30d").fit(games, times=times)
+    assert fitted.variance_ > 1e-5  # where a maximum is, and says next to nothing
+    assert np.isnan(fitted.parameters()[0].high)

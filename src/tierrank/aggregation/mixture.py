@@ -594,7 +594,8 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
             own = lists.counts * r[:, number]
             centred = {kind: _centred(matrix[block, block]) for kind, matrix in matrices.items()}
             group = self._group(number, w - w.mean(), centred)
-            group.lists_ = replace(lists, counts=own, total=float(own.sum()), silent=0.0)
+            often = float(own.sum())
+            group.lists_ = replace(lists, counts=own, seen=round(often), total=often, silent=0.0)
             group._scores, group._prior = w, loss.prior
             group._went(estimate.end, "em")
             group.log_likelihood_, group.aic_ = float(own @ logs[:, number]), None

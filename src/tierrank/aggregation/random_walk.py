@@ -549,7 +549,8 @@ NEAR, APART = 0.2, 1.0  # of log σ²: how far apart values are that tell a seco
 class Variance(NamedTuple):
     """The variance of a step by the marginal likelihood, and the standard error of its logarithm.
 
-    The error is None where the likelihood has no maximum between `LEAST` and `MOST`.
+    The error is None where the likelihood has no maximum between `LEAST` and `MOST`, or one so flat
+    that an interval of two errors to either side would be longer than that.
     """
 
     value: float
@@ -609,5 +610,5 @@ def estimate_variance(
     middle = loss(best)
     slopes = (loss(best - left) - middle) / left + (loss(best + right) - middle) / right
     curved = 2 * slopes / (left + right)
-    error = float(curved**-0.5) if curved > 0 else None
-    return Variance(float(np.exp(best)), error, point)
+    flat = np.log(MOST / LEAST) * max(curved, 0.0) ** 0.5 < 4
+    return Variance(float(np.exp(best)), None if flat else float(curved**-0.5), point)

@@ -268,7 +268,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 NotConverged(
                     "the marginal likelihood "
-                    + (f"is highest without any change (σ² = {LEAST:g}): the data show none. "
+                    + (f"is as high without any change (σ² = {LEAST:g}): the data show none. "
                        if small else "has no maximum: the data say next to nothing of change. ")
                     + "Give ", Argument("variance"), ", or fit without time",
                 ), stacklevel=2,
