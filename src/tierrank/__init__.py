@@ -3,6 +3,7 @@
 Rankers with features, fitted as scikit-learn estimators:
 
     BoostedRanker      trees of LightGBM or XGBoost
+    BlendedRanker      all three of these in one score
     LinearRanker       a weight for each feature, with standard errors
     NeuralRanker       perceptrons, and attention over the list
     ExtremeRanker      the best labels of a row, out of up to millions
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from tierrank.extreme.ranker import ExtremeRanker
     from tierrank.native import native_info
     from tierrank.plackett_luce import Curvature, log_prob, log_prob_above, sample
+    from tierrank.ranking.blended import BlendedRanker
     from tierrank.ranking.boosted import BoostedRanker
     from tierrank.ranking.export import export
     from tierrank.ranking.linear import LinearRanker
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "BlendedRanker",
     "BoostedRanker",
     "Curvature",
     "DavidsonLuce",
@@ -87,6 +90,7 @@ __all__ = [
 # All comes when it is asked for: torch takes seconds to load, which no typing mistake on the
 # command line is worth.
 _HOMES = {
+    "BlendedRanker": "tierrank.ranking.blended",
     "BoostedRanker": "tierrank.ranking.boosted",
     "Curvature": "tierrank.plackett_luce",
     "DavidsonLuce": "tierrank.aggregation.davidson_luce",

@@ -56,8 +56,9 @@ DAY = 86400.0
 
 # The classes that a saved model may name, all of `tierrank` itself: nothing else is imported.
 SAVABLE = (
-    "LinearRanker", "NeuralRanker", "BoostedRanker", "ExtremeRanker", "RankAggregator",
-    "PairedTies", "FeatureAggregator", "DavidsonLuce", "WorthsThroughTime", "RankMixture",
+    "LinearRanker", "NeuralRanker", "BoostedRanker", "BlendedRanker", "ExtremeRanker",
+    "RankAggregator", "PairedTies", "FeatureAggregator", "DavidsonLuce",
+    "WorthsThroughTime", "RankMixture",
 )  # fmt: skip
 
 Arrays: TypeAlias = "dict[str, np.ndarray[Any, Any]]"

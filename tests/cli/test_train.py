@@ -548,3 +548,15 @@ def test_a_refit_without_validation_data_is_refused_by_the_options_name(run, fol
     for name in ("refit=true", "members=2"):
         ran = run(*arguments, "--set", name)
         assert f"use --{name.partition('=')[0]}." in ran.text
+
+
+def test_the_best_model_is_a_blend_of_three(run, fold, tmp_path):
+    small = ["--set", 'boosted={"trees": 10, "threads": 1}', "--set", 'neural={"max_epochs": 2}']
+    ran = run("train", fold, "--model", "best", *small, "--out", tmp_path / "m")
+    assert ran.code == 0, ran.text
+    ranker = tr.load(tmp_path / "m")
+    assert list(ranker.weights_) == ["boosted", "linear", "neural"]
+    assert f"weights of standardised scores: boosted {ranker.weights_['boosted']:.3f}" in ran.text
+    assert f"valid, before the refit {ranker.history_.best_metric:.4f}" in ran.text
+    test = read_letor(fold / "test.txt")
+    assert f"test {ranker.score(test.X, test.y, qid=test.qid):.4f}" in ran.text

@@ -102,7 +102,16 @@ class OneBoosted(OneList, tr.BoostedRanker):
     pass
 
 
-ALIKE = {tr.LinearRanker: OneLinear, tr.NeuralRanker: OneNeural, tr.BoostedRanker: OneBoosted}
+class OneBlended(OneList, tr.BlendedRanker):
+    pass
+
+
+ALIKE = {
+    tr.LinearRanker: OneLinear,
+    tr.NeuralRanker: OneNeural,
+    tr.BoostedRanker: OneBoosted,
+    tr.BlendedRanker: OneBlended,
+}
 
 
 def of_one_list(ranker):
@@ -116,6 +125,7 @@ def of_one_list(ranker):
             tr.LinearRanker(),
             tr.LinearRanker("pmop-gibbs", max_iter=3, random_state=0),
             boosted(trees=3, min_rows_per_leaf=1),
+            tr.BlendedRanker(boosted={"trees": 3, "threads": 1}, neural=False, random_state=0),
             boosted("xgboost", trees=3),
             neural_fits.small(),
             neural_fits.small(normalisation="batch", dropout=0.3, clip=1.0),

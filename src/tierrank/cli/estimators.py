@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tierrank.ranking.base import Ranker
     from tierrank.ranking.peers import TreePeer
 
-KINDS = {"linear": "LinearRanker", "neural": "NeuralRanker", "boosted": "BoostedRanker"}
+KINDS = {"linear": "LinearRanker", "neural": "NeuralRanker", "boosted": "BoostedRanker",
+         "best": "BlendedRanker"}  # fmt: skip
 
 # Constructor arguments that have an option of their own; the others are given by --set.
 OPTIONS = {

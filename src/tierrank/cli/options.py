@@ -250,7 +250,8 @@ VALID = "Validation"
 
 # fmt: off
 Kind = Annotated[str | None, option(
-    "linear, neural or boosted.", "--model", metavar="KIND", panel=MODEL, default="boosted")]
+    "linear, neural, boosted, or best: a blend of all three.", "--model", metavar="KIND",
+    panel=MODEL, default="boosted")]
 Features = Annotated[list[str] | None, option(
     "Feature step: impute, standardize, query-scale, second-order, perhaps with parameters, as in "
     "second-order:threshold=0.1; none for no steps. Repeat for several, in their order.",

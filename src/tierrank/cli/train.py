@@ -151,7 +151,7 @@ def train(
         if how.categories:
             raise ValueError("--categories are for --model boosted: other models take numbers.")
         how = replace(how, categories=[])
-    folder = TrainingFolder(out)
+    folder = TrainingFolder(out, several_runs=kind == "best")
     resume, overwrite = after_restart(folder, resume=resume, overwrite=overwrite)
     if cluster:
         _check_for_cluster(kind, how)
@@ -316,6 +316,12 @@ def _summarise(ranker: Ranker, parts: Parts, seconds: float, ranks: Ranks) -> No
 def _summarise_course(ranker: Ranker, data: Any, seconds: float) -> None:
     from tierrank.cli.progress import duration
 
+    if weights := getattr(ranker, "weights_", None):
+        shares = ", ".join(f"{name} {weight:.3f}" for name, weight in weights.items())
+        stdout().print(
+            f"weights of standardised scores: {shares}; {duration(seconds)}", markup=False
+        )
+        return
     history = ranker.history_
     steps = history.steps[-1] if history.steps else 0  # no split was possible, and that was said
     done = f"{steps:,} {history.unit}{'s' * (steps != 1)}"

@@ -42,6 +42,7 @@ from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.settings import check_count, check_size, seed_from
 
 SEGMENT = 25
+FEW_ROWS = 20_000  # up to which trees of 7 leaves do better than larger ones
 RUN_AWAY = 1e9  # no score that means anything is as large
 
 
@@ -74,7 +75,9 @@ class BoostedRanker(Ranker):
     l2
         penalty on the squares of the leaves
     row_fraction, feature_fraction
-        the share of rows and of features that each tree sees, drawn at random
+        the share of rows and of features that each tree sees, drawn at random. Each of these four
+        (leaves, rows in a leaf, both shares) may be "auto": 7 leaves up to 20,000 training rows,
+        else 15; 50 rows in a leaf, or a fortieth of the rows if that is less; 0.7 and 0.5
     patience
         stop after so many trees without a better validation metric (None: never)
     position_smoothing
@@ -144,13 +147,13 @@ class BoostedRanker(Ranker):
         library: Literal["lightgbm", "xgboost"] = "lightgbm",
         trees: int = 500,
         learning_rate: float = 0.05,
-        leaves: int = 31,
+        leaves: int | Literal["auto"] = 31,
         depth: int | None = None,
-        min_rows_per_leaf: int | None = None,
+        min_rows_per_leaf: int | Literal["auto"] | None = None,
         min_hessian_per_leaf: float = 1e-3,
         l2: float = 1.0,
-        row_fraction: float = 1.0,
-        feature_fraction: float = 1.0,
+        row_fraction: float | Literal["auto"] = 1.0,
+        feature_fraction: float | Literal["auto"] = 1.0,
         patience: int | None = 50,
         position_smoothing: float = 1.0,
         refit: Refit = False,
@@ -294,7 +297,7 @@ class BoostedRanker(Ranker):
         watch: Watch | None,
         before: Self | None,
     ) -> None:
-        settings = self._settings()
+        settings = self._settings(train.X.shape[0])
         with torch_threads(settings.threads):
             kept = checkpoint.load()
             seed = seed_from(self.random_state) if kept is None else kept[0]["seed"]
@@ -335,7 +338,8 @@ class BoostedRanker(Ranker):
         return ShownObjective(*lists, train.shown, float(self.position_smoothing), biases)
 
     def _draws(self, train: TrainingRows) -> bool:
-        sampled = self.row_fraction < 1 or self.feature_fraction < 1
+        fractions = (self.row_fraction, self.feature_fraction)
+        sampled = any(each == "auto" or each < 1 for each in fractions)
         objective = self._objective()
         drawn = objective.entry.stochastic or objective.options.get("ties") == "random"
         return sampled or drawn
@@ -402,12 +406,13 @@ class BoostedRanker(Ranker):
             return XGBoostTrees(X, valid_X, settings, network)
         raise ValueError(f'library is "lightgbm" or "xgboost", not {self.library!r}')
 
-    def _settings(self) -> TreeSettings:
+    def _settings(self, rows: int | None = None) -> TreeSettings:
         check_count("trees", self.trees)
         if self.patience is not None:
             check_count("patience", self.patience)
         own = (field.name for field in fields(TreeSettings) if field.name != "categorical")
         given = {name: getattr(self, name) for name in own}
+        given |= {name: by_size(name, rows) for name in given if given[name] == "auto"}
         given["threads"] = torch.get_num_threads() if self.threads is None else self.threads
         given["library_params"] = self.library_params or {}
         given["categorical"] = tuple(getattr(self, "categories_", ()))
@@ -493,6 +498,23 @@ class BoostedRanker(Ranker):
         self.categories_ = _categories_from(info.get("categories", {}), self.forest_)
         state = info["objective_state"]
         self.objective_state_ = {str(name): float(value) for name, value in state.items()}
+
+
+def by_size(name: str, rows: int | None) -> Any:
+    """What "auto" stands for, by the number of training rows: docs/boosted.md has the figures."""
+    if rows is None:
+        raise ArgumentError(
+            Argument(name), '="auto" is for rows of one process, not for Dask: give a number'
+        )
+    rule = {
+        "leaves": 7 if rows <= FEW_ROWS else 15,
+        "min_rows_per_leaf": min(50, max(1, rows // 40)),
+        "row_fraction": 0.7,
+        "feature_fraction": 0.5,
+    }
+    if name not in rule:
+        raise ArgumentError(Argument(name), f' cannot be "auto": {", ".join(rule)} can')
+    return rule[name]
 
 
 def _categories_from(saved: Any, forest: Forest) -> dict[int, tuple[str, ...]]:

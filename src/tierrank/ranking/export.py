@@ -140,7 +140,7 @@ def _target(model: Any, path: Path | str, to: str | None) -> Path:
         name = "ONNX" if to == "onnx" else to or "other formats"
         raise ExportError(
             f"only rankers can be exported to {name}, not a {type(model).__name__}: a "
-            "LinearRanker, NeuralRanker or BoostedRanker"
+            "LinearRanker, NeuralRanker, BoostedRanker or BlendedRanker"
         )
     check_is_fitted(model)
     target = Path(path)
@@ -323,11 +323,11 @@ def to_onnx(model: Any, path: Path | str, *, dtype: Dtype = "float32") -> Path:
     return target
 
 
-def _scorer(graph: Graph, model: Any) -> tuple[str, str]:
+def _scorer(graph: Graph, model: Any, x: str | None = None) -> tuple[str, str]:
     """Add steps and model: the scores, [rows, 1], and the precision they are computed in."""
     from tierrank.ranking.onnx_graph import add_forest, add_network, add_steps
 
-    x = add_steps(graph, graph.features, model.steps_)
+    x = add_steps(graph, graph.features if x is None else x, model.steps_)
     kind = type(model).__name__
     if kind == "LinearRanker":
         coefficients = graph.constant(np.reshape(model.coef_, (-1, 1)))
@@ -338,6 +338,13 @@ def _scorer(graph: Graph, model: Any) -> tuple[str, str]:
         return columns[0] if len(columns) == 1 else graph.op("Mean", *columns), "float32"
     if kind == "BoostedRanker":
         return add_forest(graph, x, model.forest_), "float64"
+    if kind == "BlendedRanker":
+        parts = []
+        for name, ranker in model.rankers_.items():
+            column = graph.cast(_scorer(graph, ranker, x)[0], np.float64)
+            factor = graph.constant(model.weights_[name] / model.scales_[name])
+            parts.append(graph.op("Mul", column, factor))
+        return graph.op("Sum", *parts), "float32"
     raise ExportError(f"a {kind} cannot be exported to ONNX")
 
 

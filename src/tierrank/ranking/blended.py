@@ -1,0 +1,332 @@
+"""Boosted trees, a linear ranker and a network in one score, weighted by validation likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from itertools import combinations
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Never, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from tierrank._types import AnyArray
+from tierrank.ranking import members as several
+from tierrank.ranking.base import Ranker, below, row_queries, validation_set
+from tierrank.ranking.boosted import BoostedRanker
+from tierrank.ranking.features import Steps, steps_from
+from tierrank.ranking.linear import LinearRanker
+from tierrank.ranking.members import Refit
+from tierrank.ranking.neural import NeuralRanker
+from tierrank.storage import Arrays
+from tierrank.tiers import Tiers
+from tierrank.tiers.labels import group_rows
+from tierrank.training import History, Watch
+from tierrank.training.progress import named
+from tierrank.training.settings import seed_from
+
+HELD_OUT = 0.2  # of the lists, to stop and to weigh by, where there is no eval_set
+RIDGE = 1e-4  # so that weights are finite where some order is perfect
+KINDS: dict[str, type[Ranker]] = {
+    "boosted": BoostedRanker, "linear": LinearRanker, "neural": NeuralRanker
+}  # fmt: skip
+USUAL: dict[str, dict[str, Any]] = {
+    "boosted": {
+        "leaves": "auto", "min_rows_per_leaf": "auto", "row_fraction": "auto",
+        "feature_fraction": "auto",
+    },
+    "linear": {"features": ["impute", "standardize"], "l2": 1e-3},
+    "neural": {"features": ["impute", "standardize"]},
+}  # fmt: skip
+
+
+class BlendedRanker(Ranker):
+    """A weighted sum of the scores of three rankers: boosted, linear and neural.
+
+    The scores of each are divided by their standard deviation within lists. Then the weights,
+    not negative, minimise the objective on validation lists: a convex problem for the likelihoods,
+    solved exactly, by Newton's method on every set of rankers that may have a weight.
+
+    The validation lists are those of `eval_set`, or else a fifth of the lists that is held out. No
+    ranker is fitted to them before the weights are known; but they also say when the rankers stop.
+    Where there are too few lists to hold some out, the weights are equal.
+    With `refit` the rankers learn once more, from all lists, and the weights stay.
+
+    Parameters
+    ----------
+    objective, objective_params
+        of all rankers and of the weights
+    boosted, linear, neural
+        settings of each, beside those in `tierrank.ranking.blended.USUAL`; False leaves it out
+    features
+        feature steps before all three, which have their own besides
+    refit
+        whether the rankers learn once more from training and validation lists, as in
+        `BoostedRanker`. "auto" does; where nothing is held out there is nothing to learn besides.
+    members
+        models of each ranker that learns by chance, as in `BoostedRanker`; the linear one is one
+    metric, query_column, random_state
+        as in the other rankers
+
+    Attributes
+    ----------
+    rankers_
+        the fitted rankers, by name
+    weights_, scales_
+        what the scores of each are multiplied with, and divided by before
+    validation_
+        the metric of each on the validation lists, before a refit
+    history_
+        one step: loss and metric of the blend on the validation lists, to which the weights were
+        fitted
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 3))
+    >>> y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=400), [0, 1])
+    >>> small = {"trees": 20, "threads": 1}
+    >>> ranker = tr.BlendedRanker(boosted=small, neural=False, random_state=0)
+    >>> sorted(ranker.fit(X, y, group=[10] * 40).weights_)
+    ['boosted', 'linear']
+    """
+
+    allows_missing: ClassVar[bool] = True
+    rankers_: dict[str, Any]
+    weights_: dict[str, float]
+    scales_: dict[str, float]
+    validation_: dict[str, float]
+
+    def __init__(
+        self,
+        objective: str = "pl-partition",
+        *,
+        objective_params: dict[str, Any] | None = None,
+        boosted: Mapping[str, Any] | Literal[False] | None = None,
+        linear: Mapping[str, Any] | Literal[False] | None = None,
+        neural: Mapping[str, Any] | Literal[False] | None = None,
+        features: Any = None,
+        refit: Refit = False,
+        members: int = 1,
+        metric: str = "ndcg@10",
+        query_column: str | int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.objective = objective
+        self.objective_params = objective_params
+        self.boosted = boosted
+        self.linear = linear
+        self.neural = neural
+        self.features = features
+        self.refit = refit
+        self.members = members
+        self.metric = metric
+        self.query_column = query_column
+        self.random_state = random_state
+
+    @property
+    def scores_lists(self) -> bool:  # type: ignore[override]
+        """Whether a row's score depends on the other rows of its list."""
+        return any(
+            each.scores_lists or each.steps_.needs_qid
+            for each in getattr(self, "rankers_", {}).values()
+        )
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        weights: Any = None,
+        positions: Any = None,
+        rows: Any = None,
+        eval_set: Any = None,
+        checkpoint: Path | str | None = None,
+        checkpoint_every: float = 20.0,
+        watch: Watch | None = None,
+        init_model: Any = None,
+        **others: Never,
+    ) -> Self:
+        """Learn from labelled rows, as the other rankers do.
+
+        Parameters
+        ----------
+        X, y, qid, group, weights, eval_set, checkpoint, checkpoint_every, watch, others
+            as in the other rankers; each of the rankers keeps its state in a folder of its own
+        positions, rows
+            refused: a ranker alone learns from clicks
+        init_model
+            refused: weights belong to the rankers they were found for
+        """
+        for name, value in (("positions", positions), ("rows", rows)):
+            if value is not None:
+                raise ValueError(f"a BlendedRanker takes no {name}: fit one of its rankers")
+        if init_model is not None:
+            raise ValueError("a BlendedRanker does not go on from an init_model: fit it anew")
+        self._begin(y, others)
+        given = validation_set(eval_set)
+        several.will_refit(self, validated=True, clicks=False)
+        data, lists = self._read(X, qid, group, "fit(X, y, qid=qid)", y=y)
+        number = group_rows(row_queries(len(data[1]), *lists), len(data[1]))[0]
+        self.steps_ = Steps(steps_from(self.features))
+        train = self._prepared(data, (number, None), weights, fit=True)
+        if not (train.tiers.n_tiers > 1).any():
+            raise ValueError(
+                "there is nothing to learn: every list has one label only. Is y right, and qid?"
+            )
+        everything: tuple[several.Rows, AnyArray | None] | None
+        if given is None:
+            held = self._held_out(train.tiers.n_tiers.numpy() > 1, np.bincount(number))
+            inside = ~held[number]
+            everything = (((train.X, train.y), (number, None)), train.weights)
+            fitted: several.Rows = (train.X[inside], train.y[inside]), (number[inside], None)
+            chosen: several.Rows = (train.X[~inside], train.y[~inside]), (number[~inside], None)
+            own = None if train.weights is None else train.weights[~held]
+            of_chosen = None if train.weights is None else train.weights[held]
+            if not held.any():
+                everything = None
+        else:
+            read = self._read(
+                given[0], given[2], None, "eval_set=[(X, y, qid)]", y=given[1], reset=False
+            )
+            valid = self._prepared(*read, None)
+            queries = row_queries(len(valid.y), *read[1])
+            chosen = (valid.X, valid.y), (group_rows(queries, len(valid.y))[0], None)
+            fitted, own, of_chosen = ((train.X, train.y), (number, None)), train.weights, None
+            everything = several.together(fitted, chosen, own, self._ranks)
+        folder = None if checkpoint is None else Path(checkpoint)
+        eval_rows = (*chosen[0], chosen[1][0]) if everything is not None else None
+        rankers = {}
+        for name, ranker in self._unfitted().items():
+            rankers[name] = ranker.fit(
+                *fitted[0], qid=fitted[1][0], weights=own, eval_set=eval_rows,
+                checkpoint=folder and folder / name, checkpoint_every=checkpoint_every,
+                watch=named(watch, name),
+            )  # fmt: skip
+        where, of_where = (chosen, of_chosen) if everything is not None else (fitted, own)
+        self._weigh(rankers, *where[0], where[1][0], of_where, equal=everything is None)
+        if everything is not None and self.refit:
+            ((all_X, all_y), (all_qid, _)), all_weights = everything
+            for name, ranker in rankers.items():
+                again = copy(ranker)
+                again._lengthen(len(all_y) / len(fitted[0][1]), None)
+                rankers[name] = again.fit(
+                    all_X, all_y, qid=all_qid, weights=all_weights,
+                    checkpoint=folder and folder / f"{name}-refit",
+                    checkpoint_every=checkpoint_every, watch=named(watch, f"{name}, refit"),
+                )  # fmt: skip
+            self.history_.refit = 1
+        return self
+
+    def _held_out(self, teaches: AnyArray, sizes: AnyArray) -> AnyArray:
+        """[lists] which are held out: none where too few are left to learn from, or to weigh by."""
+        lists = len(teaches)
+        # None is a seed too: a fit that is taken up again holds out the same.
+        seed = 0 if self.random_state is None else seed_from(self.random_state)
+        held = np.zeros(lists, dtype=bool)
+        held[np.random.default_rng(seed).permutation(lists)[: round(HELD_OUT * lists)]] = True
+        enough = teaches[held].any() and teaches[~held].any() and sizes[~held].sum() > 1
+        return held if enough else np.zeros(lists, dtype=bool)
+
+    def _unfitted(self) -> dict[str, Ranker]:
+        """The rankers, by name."""
+        found: dict[str, Ranker] = {}
+        shared = {
+            "objective": self.objective, "objective_params": self.objective_params,
+            "metric": self.metric, "random_state": self.random_state,
+        }  # fmt: skip
+        for name, kind in KINDS.items():
+            if (given := getattr(self, name)) is not False:
+                own = {} if name == "linear" else {"members": self.members}
+                found[name] = clone(kind(**{**shared, **own, **USUAL[name], **(given or {})}))
+        if not found:
+            raise ValueError("boosted, linear and neural are all False: leave some of them in")
+        return found
+
+    def _weigh(
+        self,
+        rankers: dict[str, Ranker],
+        X: Any,
+        y: AnyArray,
+        qid: AnyArray,
+        weights: Any,
+        *,
+        equal: bool,
+    ) -> None:
+        """Find the weights on validation rows: the best of those of every set of rankers.
+
+        Where none is negative, the minimum over a set is that of the problem without bounds. The
+        minimum of the whole has some set of weights above 0, and is the one of this set. Where the
+        rankers have seen all rows, the weights are equal.
+        """
+        names = list(rankers)
+        scores = np.stack([rankers[name].predict(X, qid=qid) for name in names], 1).astype(float)
+        sizes = np.bincount(qid)
+        sums = np.stack([np.bincount(qid, column) for column in scores.T], 1)
+        means = sums / np.maximum(sizes, 1)[:, None]
+        spread = np.sqrt(np.mean((scores - means[qid]) ** 2, axis=0))
+        self.scales_ = dict(zip(names, np.where(spread > 0, spread, 1.0).tolist(), strict=True))
+        columns = scores / [self.scales_[name] for name in names]
+        best, loss = np.full(len(names), 1 / len(names)), np.inf
+        every = range(len(names))
+        sets = [list(some) for n in every for some in combinations(every, n + 1)]
+        tiered = bool((Tiers.from_labels(y, qid=qid).n_tiers > 1).any())
+        for some in sets if tiered and not equal else ():
+            weigher = LinearRanker(
+                self.objective, objective_params=self.objective_params, features=None, l2=RIDGE,
+                metric=self.metric, tol=0.0, random_state=0,
+            ).fit(columns[:, some], y, qid=qid, weights=weights)  # fmt: skip
+            found = weigher.history_.loss[-1]
+            if (weigher.coef_ >= 0).all() and found is not None and found < loss:
+                loss, best = found, np.zeros(len(names))
+                best[some] = weigher.coef_
+        self.rankers_ = rankers
+        self.weights_ = dict(zip(names, best.tolist(), strict=True))
+        metric = self._metric()
+        self.validation_ = {
+            name: float(metric(column, y, qid=qid))
+            for name, column in zip(names, scores.T, strict=True)
+        }
+        self.history_ = History("blend", metric.name)
+        measured = float(metric(columns @ best, y, qid=qid))
+        self.history_.add(1, loss if np.isfinite(loss) else None, measured)
+
+    def _scores(self, X: Any, queries: AnyArray) -> AnyArray:
+        found = np.zeros(X.shape[0])
+        for name, ranker in self.rankers_.items():
+            if weight := self.weights_[name]:
+                own = ranker.predict(X, qid=queries).astype(np.float64)
+                found += weight / self.scales_[name] * own
+        return found
+
+    def _to_state(self) -> tuple[dict[str, Any], Arrays]:
+        info: dict[str, Any] = {
+            "weights": self.weights_, "scales": self.scales_, "validation": self.validation_,
+            "rankers": {},
+        }  # fmt: skip
+        arrays: Arrays = {}
+        for name, ranker in self.rankers_.items():
+            info["rankers"][name], own = ranker.to_state()
+            arrays.update({f"{name}.{key}": array for key, array in own.items()})
+        return info, arrays
+
+    def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
+        self.rankers_ = {}
+        for name, own in info["rankers"].items():
+            if name not in KINDS:
+                raise ValueError(f"there is no ranker {name!r} to blend")
+            ranker = KINDS[name].from_state(own, below(f"{name}.", tensors))
+            if ranker.n_features_in_ != self._width:
+                raise ValueError(f"the {name} ranker is not for {self._width} features")
+            self.rankers_[name] = ranker
+        for name in ("weights", "scales", "validation"):
+            values = {str(key): float(value) for key, value in info[name].items()}
+            if values.keys() != self.rankers_.keys() or not np.isfinite([*values.values()]).all():
+                raise ValueError(f"the {name} are not those of {', '.join(self.rankers_)}")
+            setattr(self, f"{name}_", values)
+        if min(self.scales_.values()) <= 0 or min(self.weights_.values()) < 0:
+            raise ValueError("a weight is negative, or a scale is not positive")
