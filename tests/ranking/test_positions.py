@@ -14,7 +14,8 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 import tierrank as tr
-from tierrank.data.ranking_data import AnyArray
+from tierrank._types import AnyArray
+from tierrank.ranks import Ranks
 
 FEATURES, SHOWN = 3, 5
 TRUE_COEF = np.array([1.0, -0.5, 0.3])
@@ -293,3 +294,11 @@ def test_position_bias_as_a_module_adds_and_is_learned() -> None:
             smooth(torch.zeros(3), torch.tensor(wrong))
     with pytest.raises(ValueError, match=r"shape \[2\], and scores \[3\]"):
         smooth(torch.zeros(3), torch.tensor([1, 2]))
+
+
+def test_parts_of_several_processes_are_refused_by_name() -> None:
+    ranker = tr.LinearRanker()
+    ranker._ranks = Ranks()
+    ranker._ranks.size = 2
+    with pytest.raises(ValueError, match="positions and rows do not go with sharded=True"):
+        Log(lists=20).fit(ranker)
