@@ -88,9 +88,13 @@ class Plan(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Seconds of a process, and the most memory that it had, in kilobytes."""
+    """Seconds of a process, those of all its threads together, and its most memory, in kilobytes.
+
+    The second does not grow with what else the machine does.
+    """
 
     seconds: float
+    computing: float
     peak: int
 
 
@@ -104,7 +108,7 @@ def run(*command: str) -> Run | str:
     seconds = time.perf_counter() - begun
     if status:
         return said.strip().splitlines()[-1] if said.strip() else f"ended with {status}"
-    return Run(seconds, used.ru_maxrss)
+    return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss)
 
 
 def csv_worths(path: Path) -> dict[str, float]:
@@ -135,7 +139,7 @@ def measure(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
             done = run(sys.executable, "-m", "tierrank", "aggregate", str(data), *given)
             if isinstance(done, str):
                 raise SystemExit(done)
-            rows.append([what, done.seconds, done.peak / GB, None])
+            rows.append([what, done.seconds, done.computing, done.peak / GB, None])
             if "--out" in options:
                 claims.append(Claim("games to page, seconds", done.seconds, MOST_SECONDS))
         ours = csv_worths(Path(f"{out}.csv"))
@@ -144,15 +148,15 @@ def measure(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
             python = OTHER if what.startswith("arena") and OTHER else sys.executable
             done = run(python, "-c", READ + code + WRITE, str(data), f"{out}.npz")
             if isinstance(done, str):
-                rows.append([f"{what}: {done}", None, None, None])
+                rows.append([f"{what}: {done}", None, None, None, None])
                 continue
             with np.load(f"{out}.npz") as found:
                 theirs = dict(zip(found["items"].astype(str), found["w"], strict=True))
             off = max(abs(theirs[item] - w) for item, w in ours.items())
-            rows.append([what, done.seconds, done.peak / GB, off])
+            rows.append([what, done.seconds, done.computing, done.peak / GB, off])
     columns = [
-        Column("from Parquet"), Column("seconds", figures), Column("peak, GB", figures),
-        Column("log-worths from ours", error),
+        Column("from Parquet"), Column("seconds", figures), Column("CPU seconds", figures),
+        Column("peak, GB", figures), Column("log-worths from ours", error),
     ]  # fmt: skip
     report.add(Table(f"{plan.games:,} games of {plan.sides:,} sides", columns, rows))
     report.add(claims_table(claims))
