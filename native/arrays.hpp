@@ -48,6 +48,7 @@ template <class Left> nb::list as_tuples(const std::vector<Left> &left) {
 // What each part of the core offers to Python, in the file of that name.
 void bind_likelihood(nb::module_ &m);
 void bind_objectives(nb::module_ &m);
+void bind_metric_objectives(nb::module_ &m);
 void bind_letor(nb::module_ &m);
 void bind_xc(nb::module_ &m);
 void bind_graphs(nb::module_ &m);

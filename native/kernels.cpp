@@ -2,8 +2,10 @@
 #include "kernels.hpp"
 
 #include "cross_entropy.hpp"
+#include "expected_dcg.hpp"
 #include "hessian.hpp"
 #include "lists.hpp"
+#include "metric_pairs.hpp"
 #include "pairs.hpp"
 #include "products.hpp"
 #include "stages.hpp"
@@ -19,6 +21,7 @@ constexpr KernelsFor<T> made{&log_prob<T>,       &hessian_product<T>, &staged_lo
 #define TIERRANK_NAME_OF(set) #set
 #define TIERRANK_NAME(set) TIERRANK_NAME_OF(set)
 extern const Kernels kernels;
-const Kernels kernels{TIERRANK_NAME(TIERRANK_SET), made<float>, made<double>, &tied_terms};
+const Kernels kernels{TIERRANK_NAME(TIERRANK_SET), made<float>, made<double>, &tied_terms,
+                      &lambda_loss, &approx_ndcg, &expected_dcg};
 
 } // namespace tierrank::TIERRANK_SET

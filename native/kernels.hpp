@@ -152,6 +152,24 @@ struct TiedTerms {
     double *matrices;       // n × n numbers a tier, or null
 };
 
+// Lists for a metric (metric_pairs.hpp, expected_dcg.hpp): rows by list and, best first, tier.
+struct MetricLists {
+    std::int64_t lists;
+    const std::int64_t *offsets;     // [lists + 1] rows of a list
+    const double *scores, *gains;    // [rows] gains are not negative
+    double *value, *gradient;        // [lists], and [rows] or null
+};
+enum class PairWeighting { ranknet, lambdarank, ndcg_loss1, ndcg_loss2, ndcg_loss2pp };
+enum class SwapMetric { ndcg, map, mrr, precision };
+struct LambdaLists : MetricLists {
+    const std::int64_t *tiers; // [rows]
+    PairWeighting weighting;
+    SwapMetric metric;
+    std::int64_t k;
+    double sigma, mu;
+    double *hessian; // [rows] its diagonal, or null
+};
+
 template <class T> struct KernelsFor {
     void (*log_prob)(const Lists<T> &, int threads);
     void (*hessian_product)(const HessianProducts<T> &, int threads);
@@ -167,6 +185,9 @@ struct Kernels {
     KernelsFor<float> of_float;
     KernelsFor<double> of_double;
     void (*tied_terms)(const TiedTerms &, int threads);
+    void (*lambda_loss)(const LambdaLists &, int threads);
+    void (*approx_ndcg)(const MetricLists &, double temperature, int threads);
+    void (*expected_dcg)(const MetricLists &, std::int64_t k, double fineness, int threads);
 
     template <class T> const KernelsFor<T> &of() const {
         if constexpr (sizeof(T) == 4)

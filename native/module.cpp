@@ -30,6 +30,7 @@ NB_MODULE(_native, m) {
 
     bind_likelihood(m);
     bind_objectives(m);
+    bind_metric_objectives(m);
     bind_letor(m);
     bind_xc(m);
     bind_graphs(m);

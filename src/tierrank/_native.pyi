@@ -317,6 +317,48 @@ def block_pair_sums(
     [lists]; label_slope [lists, labels], or [0, 0].
     """
 
+# Objectives for a metric. Rows by list and, best first, tier; gains [rows] are not negative.
+
+def lambda_loss(
+    weighting: str,
+    metric: str,
+    k: int,
+    sigma: float,
+    mu: float,
+    offsets: Int64,  # [lists + 1] rows of a list
+    tiers: Int64,  # [rows]
+    scores: Float64,  # [rows]
+    gains: Float64,  # [rows]
+    threads: int,
+    value: Float64,  # [lists]
+    gradient: Float64 | None = None,  # [rows]
+    hessian: Float64 | None = None,  # [rows] its diagonal
+) -> None:
+    """Weighted logistic pairs, with the weights of the order that the scores give."""
+
+def approx_ndcg(
+    temperature: float,
+    offsets: Int64,
+    scores: Float64,
+    gains: Float64,
+    threads: int,
+    value: Float64,
+    gradient: Float64 | None = None,
+) -> None:
+    """Gains discounted by smooth ranks."""
+
+def expected_dcg(
+    k: int,
+    fineness: float,
+    offsets: Int64,
+    scores: Float64,
+    gains: Float64,
+    threads: int,
+    value: Float64,
+    gradient: Float64 | None = None,
+) -> None:
+    """DCG@k as the Plackett-Luce model expects it; `fineness` times the usual step of nodes."""
+
 def stage_hessians(
     kind: str,
     rows: Float64,

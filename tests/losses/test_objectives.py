@@ -3,7 +3,7 @@
 import itertools
 import math
 from functools import partial
-from math import e, log, sqrt
+from math import e, log, log2, sqrt
 
 import numpy as np
 import pytest
@@ -21,11 +21,13 @@ OPTIONS = {
     "pl-topk": {"k": 2},
     "pmop-gibbs": {"generator": 0},
     "pmop-mh": {"generator": 0},
+    "pl-rank": {"generator": 0},
 }
 NO_TIES_IN_REST = {"rao-kupper", "davidson"}  # every pair of the rest would be a tie
 NO_REST = NO_TIES_IN_REST | {"pmop-exact", "pmop-gibbs", "pmop-mh"}
 # Their draws follow the order of lists and items: only the expectation is the same in any order.
-DRAWN = {"pmop-gibbs", "pmop-mh"}
+DRAWN = {"pmop-gibbs", "pmop-mh", "pl-rank"}
+FEWER = {"pmop-gibbs": {"steps": 1}, "pmop-mh": {"steps": 1}, "neural-ndcg": {"scalings": 5}}
 NAMES = sorted(OBJECTIVES)
 
 each = pytest.mark.parametrize("name", NAMES)
@@ -60,6 +62,31 @@ def geometric_means(*worths):
     return sum(math.prod(subset) ** (1 / len(subset)) for subset in subsets)
 
 
+def D(place):
+    """NDCG's discount."""
+    return 1 / log2(1 + place)
+
+
+BEST = 3 * D(1) + D(2) + D(3)
+
+
+def chance(worths, order):
+    """Of an order, under the Plackett-Luce model."""
+    return math.prod(worths[i] / sum(worths[j] for j in order[r:]) for r, i in enumerate(order))
+
+
+def smooth_sort(w):
+    """NeuralSort, scaled to rows and columns of sum 1."""
+    n = len(w)
+    spread = np.abs(w[:, None] - w).sum(1)
+    P = np.array([np.exp((n + 1 - 2 * r) * w - spread) for r in range(1, n + 1)])
+    P /= P.sum(1, keepdims=True)
+    for _ in range(50):
+        P /= P.sum(0)
+        P /= P.sum(1, keepdims=True)
+    return P
+
+
 BY_HAND = {
     # a is drawn first out of 8, then b and c in either order before d
     "pl-partition": -log(4 / 8 * (2 / 4 * 1 / 2 + 1 / 4 * 2 / 3)),
@@ -91,6 +118,34 @@ BY_HAND = {
     "pmop-exact": -log(
         4 / geometric_means(4, 2, 1, 1) * sqrt(2) / geometric_means(2, 1, 1) * 1 / 1
     ),
+    # gains 3, 1, 1, 0; c and d, with equal scores, are placed d, c: the worse tier first
+    "lambdaloss": sum(
+        gap * (10 * (D(m) - D(m + 1)) + D(above) - D(above + m)) * log2(1 + worse / better)
+        for gap, above, m, better, worse in [
+            (2, 1, 1, 4, 2),
+            (2, 1, 3, 4, 1),
+            (3, 1, 2, 4, 1),
+            (1, 2, 1, 2, 1),
+            (1, 3, 1, 1, 1),
+        ]
+    )
+    / BEST,
+    # ranks 1 + Σ of the others' chances to win
+    "approx-ndcg": 1
+    - (
+        3 * D(1 + 2 / 6 + 1 / 5 + 1 / 5)
+        + D(1 + 4 / 6 + 1 / 3 + 1 / 3)
+        + D(1 + 4 / 5 + 2 / 3 + 1 / 2)
+    )
+    / BEST,
+    "expected-ndcg": 1
+    - sum(
+        chance([4, 2, 1, 1], order) * sum([3, 1, 1, 0][i] * D(r + 1) for r, i in enumerate(order))
+        for order in itertools.permutations(range(4))
+    )
+    / BEST,
+    "neural-ndcg": 1
+    - (smooth_sort(np.log(WORTHS)) @ [3, 1, 1, 0]) @ [D(1), D(2), D(3), D(4)] / BEST,
 }
 
 
@@ -111,7 +166,7 @@ def test_a_small_case_by_hand(name, dtype):
         ("pmop-mh", [0, log(2) - log(4), log(1) - log(4)]),
     ],
 )
-def test_a_small_case_of_the_sampled_ones(name, differences):
+def test_a_small_case_of_sampled_partitions(name, differences):
     """Mean of f over what was drawn, {a}, {a, d} or {d}, less that over {a}, which was observed."""
     f, tiers = np.log(WORTHS[[0, 3]]), tr.Tiers.from_labels([1, 0])
     loss = OBJECTIVES[name].function
@@ -174,7 +229,7 @@ def test_a_list_of_two_thousand(name, dtype):
     rng = np.random.default_rng(5)
     scores = torch.from_numpy(rng.normal(size=2000)).to(dtype)
     tiers = tr.Tiers.from_labels(rng.integers(0, 5, size=2000))
-    more = {"steps": 1} if name in DRAWN else {}
+    more = FEWER.get(name, {})
     if name == "pmop-exact":
         with pytest.raises(ValueError, match="pmop_gibbs"):
             loss_of(name)(scores, tiers)
@@ -187,12 +242,13 @@ def test_a_list_of_two_thousand(name, dtype):
 
 @each
 def test_a_strict_list_of_two_thousand(name):
-    if name in ("pmop-exact", *DRAWN):
+    if name in NO_REST - NO_TIES_IN_REST:
         pytest.skip("takes Σ N_k, two million entries: for the benchmark")
     rng = np.random.default_rng(6)
     tiers = tr.Tiers.from_labels(rng.permutation(2000))
     scores = torch.from_numpy(rng.normal(size=2000)).float()
-    value, gradient = value_and_gradient(lambda w: loss_of(name)(w, tiers), scores)
+    more = FEWER.get(name, {})
+    value, gradient = value_and_gradient(lambda w: loss_of(name)(w, tiers, **more), scores)
     assert value.isfinite()
     assert gradient.isfinite().all()
 

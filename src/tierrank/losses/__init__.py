@@ -23,6 +23,7 @@ TYPE_CHECKING = False  # as type checkers know it; they read the functions off t
 if TYPE_CHECKING:
     from tierrank.losses.likelihood import *  # noqa: F403
     from tierrank.losses.listwise import *  # noqa: F403
+    from tierrank.losses.metric import *  # noqa: F403
     from tierrank.losses.objective import Objective as Objective
     from tierrank.losses.objective import from_name as from_name
     from tierrank.losses.ordered_partition import *  # noqa: F403

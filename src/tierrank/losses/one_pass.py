@@ -40,7 +40,7 @@ def in_one_pass(values: Tensor, tiers: Tiers, kernel: Kernel, formula: Formula) 
 
     The kernel computes where it can, and the formula elsewhere.
     """
-    if not _native_computes(values):
+    if not native_computes(values):
         return -formula(values).to(values.dtype)
     if torch.is_grad_enabled() and values.requires_grad:
         return _OnePass.apply(values, tiers, kernel, formula)  # type: ignore[no-any-return, no-untyped-call]
@@ -85,7 +85,8 @@ def shares_a_rest(values: Tensor, tiers: Tiers) -> bool:
     return tiers.rest and len(tiers) > 1 and values.dim() == 1
 
 
-def _native_computes(values: Tensor) -> bool:
+def native_computes(values: Tensor) -> bool:
+    """Whether the native core takes these: on the CPU, outside of graphs and of forward mode."""
     return (
         not torch.compiler.is_compiling()
         and compiled_for(values.device)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tierrank.losses.objective import Objective
 
-Family = Literal["likelihood", "listwise", "pairwise", "ordered partition"]
+Family = Literal["likelihood", "listwise", "pairwise", "metric", "ordered partition"]
 Hessian = Literal["exact", "upper bound", "constant"]
 
 
@@ -56,6 +56,11 @@ class Entry:
         about 1, and needs no code of its own
     stochastic
         whether the gradient is an estimate, drawn at random
+    convex
+        whether it is convex in the scores, or nearly; else Newton's method may not trust its second
+        derivatives
+    continuous
+        whether it is continuous in the scores; else no line search may trust its value
     shift_invariant
         whether a constant added to all scores of a list changes nothing
     rest
@@ -84,6 +89,8 @@ class Entry:
     twice_differentiable: bool = True
     hessian: Hessian = "constant"
     stochastic: bool = False
+    convex: bool = True
+    continuous: bool = True
     shift_invariant: bool = True
     rest: bool = True
     fused: Literal["log-sum-exp", "pairs"] | None = None
@@ -93,11 +100,8 @@ class Entry:
 
     @property
     def suits_newton(self) -> bool:
-        """Whether Newton's method may trust its second derivatives in worths.
-
-        The cosine has them, but is not convex, and changes with the scores' mean.
-        """
-        return self.twice_differentiable and self.shift_invariant
+        """Whether Newton's method may trust its second derivatives in worths."""
+        return self.twice_differentiable and self.shift_invariant and self.convex
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -170,7 +174,7 @@ OBJECTIVES: dict[str, Entry] = {entry.name: entry for entry in (
     Entry("attrank", "att_rank", "AttRank", "listwise", "Ai et al., 2018",
           hessian="exact", fused="log-sum-exp", needs_connection=False),
     Entry("rankcosine", "rank_cosine", "RankCosine", "listwise", "Qin et al., 2008",
-          hessian="constant",  # not convex
+          hessian="constant", convex=False,
           shift_invariant=False, needs_connection=False,
           without_errors="is blind to the scale of the scores, so that no estimate is isolated"),
 
@@ -202,15 +206,29 @@ OBJECTIVES: dict[str, Entry] = {entry.name: entry for entry in (
     Entry("davidson", "davidson", "Davidson", "pairwise", "Davidson, 1970",
           twice_differentiable=False, hessian="exact", rest=False, needs_connection=False,
           tie_parameter="beta"),
+
+    Entry("lambdaloss", "lambda_loss", "LambdaLoss", "metric", "Wang et al., 2018",
+          hessian="exact",  # of the pairs, with their weights as they are
+          convex=False, continuous=False,
+          without_errors="jumps where items change places"),
+    Entry("approx-ndcg", "approx_ndcg", "ApproxNDCG", "metric", "Qin et al., 2010",
+          hessian="constant", convex=False),
+    Entry("neural-ndcg", "neural_ndcg", "NeuralNDCG", "metric", "Pobrotyn and Białobrzeski, 2021",
+          hessian="constant", convex=False),
+    Entry("expected-ndcg", "expected_ndcg", "ExpectedNDCG", "metric", "Oosterhuis, 2021",
+          hessian="constant", convex=False),
+    Entry("pl-rank", "pl_rank", "PLRank", "metric", "Oosterhuis, 2021",
+          hessian="constant", stochastic=True, convex=False,
+          without_errors="is fitted by a random gradient"),
 )}
 # fmt: on
 
-_BY_NDCG = "weighs the pairs of ranknet by NDCG, which no objective here does"
+_BY_NDCG = "is lambdaloss here, with weighting=lambdarank"
 _THEIRS = {
     "lambdarank": _BY_NDCG,
     "lambdamart": _BY_NDCG,
     "rank:ndcg": _BY_NDCG,
-    "rank:map": "weighs the pairs of ranknet by MAP, which no objective here does",
+    "rank:map": "is lambdaloss here, with weighting=lambdarank and metric=map",
     "rank:pairwise": "is called ranknet here",
     "rank_xendcg": "is a cross entropy as listnet is, with other targets",
 }

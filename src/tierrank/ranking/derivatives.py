@@ -7,6 +7,7 @@ float32 kernels, at half the cost and to about 1e-5; all other objectives in flo
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,7 +166,9 @@ class BoostingObjective:
         else:
             sorted_rows = np.asarray(scores, dtype=np.float64)[self.tiers.items.numpy()]
             diagonal = self.objective.entry.hessian_diagonal
-            in_order = diagonal(sorted_rows, self.tiers, **self.parameters)
+            takes = signature(diagonal).parameters
+            options = {n: v for n, v in self.objective.options.items() if n in takes}
+            in_order = diagonal(sorted_rows, self.tiers, **options, **self.parameters)
         by_row = np.empty(len(scores))
         by_row[self.tiers.items.numpy()] = in_order
         return by_row

@@ -307,7 +307,8 @@ class LinearRanker(Ranker):
     def _solver(self, objective: Objective) -> str:
         if self.solver != "auto":
             return self.solver
-        return "sgd" if objective.entry.stochastic else "lbfgs"
+        entry = objective.entry
+        return "lbfgs" if entry.continuous and not entry.stochastic else "sgd"
 
     def _plan(self, objective: Objective, *, validated: bool) -> Plan:
         """Check the settings, and fill in what is left to us."""
@@ -371,7 +372,10 @@ class LinearRanker(Ranker):
             return tracker.step(point, value / loss.lists)
 
         to_the_end = (
-            plan.tol == 0 and loss.twice_differentiable and loss.linear <= MOST_NEWTON_FEATURES
+            plan.tol == 0
+            and loss.twice_differentiable
+            and loss.objective.entry.convex
+            and loss.linear <= MOST_NEWTON_FEATURES
         )
         end = lbfgs(
             loss.summed,
