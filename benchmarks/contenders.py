@@ -20,6 +20,7 @@ MOST_PAIRS = 10**7  # in all lists of a case, unless one list has more
 MOST_TRIPLES = 2 * 10**6
 BYTES_A_PAIR = 20  # what rax and torch were seen to need for all pairs at once
 MOST_BYTES = 4 * 10**9
+LONGEST_SORT = 1000  # items of a list: neural-ndcg writes out all pairs
 LONGEST_CUBIC = 200  # items of a list: pmop-exact refuses more
 
 Limit = Callable[[int], int]  # how many lists of a length to take; 0 if it cannot be done
@@ -54,6 +55,16 @@ def triples(length: int) -> int:
     return 0 if length > LONGEST_CUBIC else min(all_lists(length), MOST_TRIPLES // length**3)
 
 
+def sorts(length: int) -> int:
+    """Matrices of pairs, scaled fifty times."""
+    return 0 if length > LONGEST_SORT else max(1, pairs(length) // 50)
+
+
+def places(length: int) -> int:
+    """The first ten places of every item, or sixteen draws."""
+    return max(1, all_lists(length) // 10)
+
+
 def none(length: int) -> int:
     return 0
 
@@ -64,8 +75,15 @@ LIMITS: dict[str, Limit] = {
     "davidson": pairs,
     "pmop-exact": triples,
     "cox-discrete": pairs,
+    "lambdaloss": pairs,
+    "approx-ndcg": pairs,
+    "neural-ndcg": sorts,
+    "expected-ndcg": places,
+    "pl-rank": places,
 }
-OPTIONS: dict[str, dict[str, Any]] = {"pmop-gibbs": {"generator": 0}, "pmop-mh": {"generator": 0}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    name: {"generator": 0} for name in ("pmop-gibbs", "pmop-mh", "pl-rank")
+}
 
 
 # Who takes part --------------------------------------------------------------------------------
@@ -116,6 +134,7 @@ FIRST = {
     "likelihood": "pl-partition",
     "listwise": "listnet",
     "pairwise": "ranknet",
+    "metric": "lambdaloss",
     "ordered partition": "pmop-fd",
 }
 PEERS = {
@@ -140,6 +159,7 @@ PEERS = {
         in_rax("hinge (rax)", "pairwise_hinge_loss", pair_matrices, "ranksvm"),
         in_rax("pairwise MSE (rax)", "pairwise_mse_loss", pair_matrices),
     ],
+    "metric": [Contender("listmle", objective("listmle"), all_lists)],
     "ordered partition": [],
 }  # fmt: skip
 

@@ -123,6 +123,11 @@ NOTES = {
         "`ranksvm` and `rank-regress` need no pairs. The MSE of rax is of another target, "
         "differences of labels, and counts ties as well: not the loss of `rank-regress`."
     ),
+    "metric": (
+        "As many items as the slower ones allow. `lambdaloss` and `approx-ndcg` look at all pairs, "
+        "`expected-ndcg` at the first ten places, `pl-rank` at 16 draws; `listmle`, a likelihood, "
+        "stands beside them."
+    ),
     "ordered partition": (
         f"{ITEMS:,} items in all, fewer for `pmop-exact`, which takes cubic time, and lists of up "
         f"to {LONGEST_CUBIC} items. The samplers make three steps."

@@ -102,6 +102,18 @@ def cases():
             "threads": 2, "loss": np.empty(2), "slope": np.empty(3),
             "label_slope": np.empty((2, 5), kind),
         }  # fmt: skip
+    metric = {
+        "offsets": i64(0, 5, 9), "scores": np.linspace(-1, 1, 9), "gains": np.linspace(1, 0, 9),
+        "threads": 2, "value": np.empty(2), "gradient": np.empty(9),
+    }  # fmt: skip
+    yield "approx_ndcg", called(_native.approx_ndcg), {"temperature": 1.0, **metric}
+    yield "expected_dcg", called(_native.expected_dcg), {"k": 3, "fineness": 1.0, **metric}
+    for weighting in ("lambdarank", "ndcg-loss1", "ndcg-loss2++"):
+        yield f"lambda_loss {weighting}", called(_native.lambda_loss), {
+            "weighting": weighting, "metric": "ndcg", "k": 4, "sigma": 1.0, "mu": 10.0,
+            "offsets": metric["offsets"], "tiers": i64(0, 0, 1, 2, 2, 3, 4, 4, 4), **metric,
+            "hessian": np.empty(9),
+        }  # fmt: skip
     yield "scan_letor", called(_native.scan_letor), {
         "text": b"1 qid:1 1:2 3:4 # c\n0 qid:1 2:1\n", "missing": 0.0, "labels": np.empty(2),
         "qids": i64(0, 0), "spans": np.empty((2, 3), np.int64),

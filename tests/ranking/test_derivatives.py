@@ -13,7 +13,7 @@ from tierrank.losses import OBJECTIVES, from_name
 from tierrank.losses.record import Hessian
 from tierrank.ranking.derivatives import SMALLEST, BoostingObjective
 
-CHAINS = {"pmop-gibbs", "pmop-mh"}  # their gradient is drawn
+CHAINS = {"pmop-gibbs", "pmop-mh", "pl-rank"}  # their gradient is drawn
 EXACT = sorted(name for name, entry in OBJECTIVES.items() if entry.hessian == "exact")
 STEP = 1e-5
 
