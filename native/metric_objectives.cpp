@@ -42,6 +42,9 @@ MetricLists lists_of(const Offsets &offsets, const In<double> &scores, const In<
     check_offsets(offsets, std::int64_t(rows), "offsets must rise from 0 to the number of rows");
     require(gains.shape(0) == rows, "one gain a row");
     require(value.shape(0) + 1 == offsets.shape(0), "one value a list");
+    bool finite = true; // else they could not be sorted
+    for (std::size_t i = 0; i < rows; ++i) finite &= std::isfinite(scores.data()[i]);
+    require(finite, "scores must be finite");
     return {std::int64_t(value.shape(0)), offsets.data(), scores.data(), gains.data(), value.data(),
             one_a_row(gradient, rows)};
 }
@@ -70,9 +73,6 @@ void expected_dcg(std::int64_t k, double fineness, const Offsets &offsets, const
     const MetricLists lists = lists_of(offsets, scores, gains, value, gradient);
     require(k >= 1, "k counts from 1");
     require(fineness >= 0.1 && fineness <= 2.0, "the step is a tenth to twice the usual one");
-    bool finite = true; // else there might be no end of nodes
-    for (std::size_t i = 0; i < scores.shape(0); ++i) finite &= std::isfinite(scores.data()[i]);
-    require(finite, "scores must be finite");
     nb::gil_scoped_release release;
     kernels().expected_dcg(lists, k, fineness, threads);
 }

@@ -92,7 +92,7 @@ inline void lambda_loss_of_list(const LambdaLists &p, std::int64_t list, LambdaS
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t row = x.order[std::size_t(i)];
         x.score[i] = p.sigma * scores[row], x.gain[i] = gains[row];
-        x.tier[i] = double(p.tiers[start + row] - p.tiers[start]);
+        x.tier[i] = double(p.tiers[start + row]);
     }
     const bool by_distance = p.weighting == PairWeighting::ndcg_loss2 || p.weighting == PairWeighting::ndcg_loss2pp;
     const bool by_swap = p.weighting == PairWeighting::lambdarank || p.weighting == PairWeighting::ndcg_loss2pp;
