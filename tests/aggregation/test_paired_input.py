@@ -96,7 +96,7 @@ THREE = [("a", "b", 1), ("b", "a", 1), ("a", "b", 0)]
         ({"tol": 0.0}, "tol is a number above 0"),
         ({"tol": 1e-3}, "tol is at most"),
         ({"max_iter": 0}, "max_iter is a whole number"),
-        ({"uncertainty": None}, 'uncertainty is "information"'),
+        ({"uncertainty": "none"}, 'uncertainty is "information"'),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Never, Self
 
@@ -519,9 +520,12 @@ def lists_that_teach(rows: TrainingRows, objective: Objective, ranks: Ranks) -> 
 
 
 def _ignores_one_tier(objective: Objective) -> bool:
-    """Whether a list of one tier has loss 0 whatever the scores: asked by an example."""
+    """Whether a list of one tier has loss 0 whatever the scores: asked by an example.
+
+    A copy is asked, as an objective that draws goes on from call to call.
+    """
     scores = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
-    loss = objective(scores, Tiers.from_labels([1, 1, 1])).sum()
+    loss = deepcopy(objective)(scores, Tiers.from_labels([1, 1, 1])).sum()
     if float(loss.detach()) != 0:
         return False
     (gradient,) = torch.autograd.grad(loss, scores, allow_unused=True)
