@@ -28,7 +28,7 @@ import torch
 from command import Progress, run
 from extreme_data import DataSet
 from extreme_figures import Difference
-from extreme_options import folder_of, named_values, parser, source_from
+from extreme_options import PAPER, folder_of, named_values, parser, source_from
 from extreme_report import Curve, Report, budget_plot, difference_cell, notes_for
 from extreme_tables import NETWORKS
 from page import Cell, Table
@@ -37,6 +37,7 @@ from printed import SIX
 from tierrank import storage
 from tierrank.data import MultiLabelData
 from tierrank.data.synthetic import label_sets
+from tierrank.extreme.features import Features
 from tierrank.extreme.learner import LabelBatches, LabelLearner
 from tierrank.extreme.network import top_labels
 from tierrank.extreme.ranker import ExtremeRanker
@@ -98,7 +99,8 @@ def _round(
 
 def settings_of(chosen: argparse.Namespace) -> dict[str, Any]:
     """Of all networks."""
-    settings: dict[str, Any] = {"validation": 0.0}
+    settings = {name: value for name, value in PAPER.items() if name != "learning_rate"}
+    settings |= {"validation": 0.0}
     if chosen.negatives:
         settings |= {"negatives": chosen.negatives, "sampler": chosen.sampler}
     if chosen.quick:
@@ -255,7 +257,10 @@ class Contender:
             network = ranker._network()
             network.reset()
         learner = runs._learner(network, rate, data)
-        batches = LabelBatches(data.X, data.Y, None, size=ranker.batch_rows, seed=seed)
+        ranker.features_ = Features.learned(data.X, ranker.features)
+        batches = LabelBatches(
+            data.X, data.Y, None, size=ranker.batch_rows, seed=seed, weighted=ranker.features_
+        )
         return cls(NETWORKS[objective], learner, batches, seed)
 
     def train(self, until: float) -> None:
@@ -279,7 +284,9 @@ class Contender:
     def judge(self, test: MultiLabelData, inverse: Any) -> None:
         """Note how it does."""
         with self.learner.evaluating():
-            self.top, _ = top_labels([self.learner.network], test.X, 5)
+            self.top, _ = top_labels(
+                [self.learner.network], test.X, 5, weighted=self.batches.weighted
+            )
         values = label_metrics.evaluate(self.top, test.Y, inverse_propensity=inverse)
         shares = {measure: 100 * values[measure] for measure in SIX}
         self.points.append({"seconds": self.seconds, "steps": self.steps, "values": shares})

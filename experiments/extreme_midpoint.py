@@ -26,11 +26,12 @@ from torch import Tensor
 
 import tierrank as tr
 from tierrank.data import MultiLabelData
+from tierrank.extreme.features import Features
 from tierrank.extreme.learner import LabelLearner
 from tierrank.extreme.network import Network, SparseRows
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.ranker import ExtremeRanker
-from tierrank.extreme.runs import Runs, checked_rates, hold_out
+from tierrank.extreme.runs import Race, Runs, checked_rates, hold_out
 from tierrank.extreme.sharding import Shards
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers
@@ -151,9 +152,10 @@ class MidpointRuns(Runs):
         rate: float,
         course: Course,
         member: int,
+        race: Race | None = None,
     ) -> tuple[Network, Position]:
         """The same as an `ExtremeRanker`'s run, with a look at the rule's error."""
-        network, end = super()._run(name, data, valid, rate, course, member)
+        network, end = super()._run(name, data, valid, rate, course, member, race)
         lists, lost = self.learner.lists, self.learner.lost
         self.found.append(
             {
@@ -171,7 +173,7 @@ class MidpointRuns(Runs):
         tiers = Tiers.from_positives(data.Y[rows])
         network.eval()
         with torch.no_grad():
-            hidden = network(SparseRows.of(data.X[rows]))
+            hidden = network(SparseRows.of(self.ranker.features_(data.X[rows])))
             scores = torch.addmm(network.label_bias, hidden, network.labels.T)
             exact = tr.log_prob(scores.double(), tiers)
             lists = range_numbers(tiers.lengths)
@@ -198,8 +200,9 @@ def fit_midpoint(
     rule = Rule(own.pop("intervals"), own.pop("shift"))
     ranker = ExtremeRanker(random_state=seed, **own)
     rates = checked_rates(ranker, data, None)
-    if ranker.refit or ranker.members > 1 or ranker.negatives is not None:
-        raise ValueError("the midpoint rule is trained without refit, members and negatives")
+    if ranker.refit or ranker.skip or ranker.members > 1 or ranker.negatives is not None:
+        raise ValueError("the midpoint rule is trained without refit, skip, members and negatives")
+    ranker.features_ = Features.learned(data.X, ranker.features)
     ranker.n_features_in_, ranker.n_labels_ = data.n_features, data.n_labels
     ranker.n_rows_ = data.n_rows
     ranker.label_counts_ = np.bincount(data.Y.indices, minlength=data.n_labels)

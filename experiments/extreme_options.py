@@ -13,6 +13,12 @@ from tierrank.data.synthetic.label_sets import SHAPES
 from tierrank.extreme.ranker import ExtremeRanker
 
 RATES = (1e-4, 1e-3, 1e-2)
+# Section 4.2 of Ma et al. (2021), which were the defaults of `ExtremeRanker` at first.
+PAPER: dict[str, Any] = {
+    "features": "raw", "hidden": 256, "skip": False, "input_dropout": 0.0, "hidden_dropout": 0.0,
+    "learning_rate": list(RATES), "halving": False, "batch_rows": 128, "patience": 5,
+    "refit": False,
+}  # fmt: skip
 QUICK = {"hidden": 16, "max_epochs": 2, "learning_rate": [1e-2]}
 
 
@@ -87,7 +93,7 @@ def training_settings(chosen: argparse.Namespace, paper: str | None) -> dict[str
     share = chosen.validation
     if share is None:
         share = 0.1 if paper == "D-200K" else 0.25
-    settings: dict[str, Any] = {"learning_rate": list(chosen.rates), "validation": share}
+    settings = PAPER | {"learning_rate": list(chosen.rates), "validation": share}
     if chosen.quick:
         settings |= QUICK
     return settings | named_values(chosen.set, "", ExtremeRanker())

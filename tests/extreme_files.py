@@ -3,7 +3,9 @@
 import tierrank as tr
 from tierrank.data import write_xc
 
-SETTINGS = {"hidden": 8, "learning_rate": 0.02, "max_epochs": 3, "random_state": 0}
+SETTINGS = {
+    "hidden": 8, "learning_rate": 0.02, "max_epochs": 3, "refit": False, "random_state": 0,
+}  # fmt: skip
 
 
 def label_sets(rows=(120, 40), **more):

@@ -193,7 +193,7 @@ def diverging():
 
 SETTINGS = {
     "hidden": (8,), "learning_rate": (0.02, 0.01), "max_epochs": 3, "batch_rows": 32,
-    "hidden_dropout": 0.2, "input_dropout": 0.1, "members": 2, "random_state": 0,
+    "hidden_dropout": 0.2, "input_dropout": 0.1, "members": 2, "refit": False, "random_state": 0,
 }  # fmt: skip
 
 

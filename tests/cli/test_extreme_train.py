@@ -16,7 +16,7 @@ from tierrank.data import files as data_files
 from tierrank.data import write_xc
 
 PNG = b"\x89PNG\r\n\x1a\n"
-QUICK = ["--hidden", 8, "--learning-rate", 0.02, "--epochs", 3]
+QUICK = ["--hidden", 8, "--learning-rate", 0.02, "--epochs", 3, "--set", "refit=false"]
 
 
 @pytest.fixture
@@ -61,12 +61,14 @@ def test_it_says_what_there_is_and_how_it_went(train, files):
         f"train {of.rows} {of.features_a_row:.1f} {of.labels_a_row:.1f} {of.rows_without_label} "
         f"{of.labels_never_seen} " in ran.text
     )
-    assert "by pl-partition, learning rates 0.02, 0.001" in ran.text
+    assert "by pl-partition, learning rates 0.02, 0.001, dropped when behind" in ran.text
+    assert ran.text.count("features: l2 (sparse, real values)") == 2  # before, and of the model
     assert "The best epoch by ndcg@3 on 25% of the rows is kept" in ran.text
     ranker = tr.load(files / "model")
     for trial in ranker.trials_:
         kept = "kept " * (trial["learning_rate"] == ranker.learning_rate_)
-        shown = f"{trial['learning_rate']:g} {trial['metric']:.4f} {trial['epoch']} {kept}"
+        epochs = f"{trial['epoch']} {trial['epochs']}"
+        shown = f"{trial['learning_rate']:g} {trial['metric']:.4f} {epochs} {kept}"
         assert shown in ran.text
     assert f"Kept: learning rate {ranker.learning_rate_:g}, epoch" in ran.text
     assert f"The model is in {files / 'model'}" in ran.text
@@ -195,10 +197,12 @@ def test_without_validation_data_all_epochs_are_taken(train, files):
 @pytest.mark.parametrize(
     ("settings", "rates", "judged", "best", "earlier", "moments"),
     [
-        ({}, 1, True, 1, 0, 2),
+        ({}, 1, True, 1, 1, 2),
+        ({"refit": False}, 1, True, 1, 0, 2),
         ({}, 3, True, 1, 1, 2),
         ({"optimiser": "adagrad", "hidden": [7, 5]}, 1, False, 0, 0, 1),
-        ({"members": 3, "hidden": [4, 4, 9]}, 3, True, 1, 2, 2),
+        ({"members": 3, "hidden": [4, 4, 9]}, 3, True, 1, 3, 2),
+        ({"skip": True}, 3, True, 1, 1, 2),
         ({"members": 2, "refit": True}, 1, True, 1, 2, 2),
     ],
 )
@@ -273,8 +277,6 @@ def test_a_file_is_opened_once(train, files, monkeypatch):
         (["train.txt", "--valid", "test.txt", "--valid-fraction", "0.2"],
          "leave out --valid-fraction"),
         (["train.txt", "--valid-fraction", "0"], "give one, as with --learning-rate 0.001"),
-        (["train.txt", "--valid-fraction", "0", "--learning-rate", "0.1", "--set", "refit=true"],
-         "give one, as with --learning-rate 0.001, and no refit"),
         (["train.txt", "--n-labels", "7"], "--n-labels is 7, but there are 25 in the files"),
         (["train.txt", "--objective", "listmle"], "--objective listmle: use pl-partition, pl-lb"),
         (["train.txt", "--objective", "softmax"], "--objective softmax: use pl-partition, pl-lb"),

@@ -133,7 +133,7 @@ def test_a_step_has_the_gradients_of_the_exact_one_where_the_rule_is_exact():
 
 def test_a_fit_by_the_rule_is_that_of_the_exact_likelihood_where_the_rule_is_exact(tmp_path):
     data = Source(synthetic="eurlex-4k", scale=0.02).load()
-    settings = {"hidden": 8, "max_epochs": 3, "learning_rate": [1e-2]}
+    settings = {"hidden": 8, "max_epochs": 3, "learning_rate": [1e-2], "refit": False}
     exact = ExtremeRanker(random_state=0, **settings).fit(data.train.X, data.train.Y)
     rule = {"intervals": 2000, "shift": -3.0}
     ranker, found = fit_midpoint({**settings, **rule}, 0, data.train)
@@ -152,7 +152,7 @@ def test_a_fit_by_the_rule_is_that_of_the_exact_likelihood_where_the_rule_is_exa
 
 def test_with_too_large_a_shift_nothing_is_learned():
     data = Source(synthetic="eurlex-4k", scale=0.02).load()
-    settings = {"hidden": 8, "max_epochs": 2, "learning_rate": [1e-2]}
+    settings = {"hidden": 8, "max_epochs": 2, "learning_rate": [1e-2], "refit": False}
     _, found = fit_midpoint({**settings, "intervals": 100, "shift": 30.0}, 0, data.train)
     assert found["lists without a gradient"] == 1
     assert found["error of log P, last weights"] < -1e6

@@ -14,7 +14,8 @@ import tierrank as tr
 from tierrank import storage
 from tierrank.extreme import FUSED, runs
 from tierrank.storage import StorageError
-from tierrank.training import Checkpoint
+from tierrank.training import Checkpoint, History
+from tierrank.training.loop import Position
 
 TRAIN, TEST = tr.data.synthetic.label_sets(
     "eurlex-4k", rows=(80, 30), features=40, labels=20, features_a_row=8, labels_a_row=3, seed=1
@@ -26,6 +27,7 @@ def small(**options):
     """A ranker that takes no time."""
     usual = {
         "hidden": 8, "learning_rate": 0.02, "batch_rows": 16, "max_epochs": 3, "random_state": 0,
+        "input_dropout": 0, "hidden_dropout": 0, "refit": False,
     }  # fmt: skip
     return tr.ExtremeRanker(**{**usual, **options})
 
@@ -55,13 +57,19 @@ def assert_same_model(one, two):
 def scores_of(ranker, X, number=0):
     """[rows, labels] scores of one network, in float64."""
     parts = {name: part.astype(np.float64) for name, part in weights(ranker)[number].items()}
-    hidden = np.maximum(X.toarray() @ parts["features"] + parts["feature_bias"], 0)
+    X = ranker.features_(csr_matrix(X, dtype=np.float32)).toarray().astype(np.float64)
+    sums = X @ parts["features"]
+    width = len(parts["feature_bias"])
+    hidden = np.maximum(sums[:, :width] + parts["feature_bias"], 0)
     layer = 0
     while f"layers.{layer}.weight" in parts:
         hidden = np.maximum(
             hidden @ parts[f"layers.{layer}.weight"].T + parts[f"layers.{layer}.bias"], 0
         )
         layer += 1
+    beside = parts["labels"].shape[1] - hidden.shape[1]
+    if beside:
+        hidden = np.hstack([hidden, X if beside == X.shape[1] else sums[:, width:]])
     return hidden @ parts["labels"].T + parts["label_bias"]
 
 
@@ -147,7 +155,10 @@ RANDOM = {
         "input_dropout": 0.2, "hidden_dropout": 0.2, "negatives": 5, "sampler": "frequency",
         "glas": 1.0, "members": 2, "learning_rate": [0.001, 0.02],
     },
-    "refit": {"refit": True, "members": 2, "hidden_dropout": 0.2},
+    "refit": {
+        "refit": True, "members": 2, "hidden_dropout": 0.2, "skip": True,
+        "learning_rate": [1e-4, 0.02, 0.3],
+    },
 }  # fmt: skip
 
 
@@ -178,7 +189,7 @@ def test_a_second_fit_forgets_the_first():
 
 def test_the_learning_rate_with_the_best_metric_is_kept():
     rates = (1e-4, 0.02, 0.3)
-    ranker = small(learning_rate=rates).fit(X, Y)
+    ranker = small(learning_rate=rates, halving=False).fit(X, Y)
     alone = [small(learning_rate=rate).fit(X, Y) for rate in rates]
     metrics = [each.history_.best_metric for each in alone]
     assert [trial["metric"] for trial in ranker.trials_] == metrics
@@ -190,6 +201,64 @@ def test_the_learning_rate_with_the_best_metric_is_kept():
     assert ranker.learning_rate_ == rates[best]
     assert_same_networks(ranker, alone[best])
     assert ranker.history_ == alone[best].history_
+
+
+class Curves:
+    """In place of training: each rate has a curve of the metric that was written down before."""
+
+    def __init__(self, monkeypatch, by_rate):
+        self.by_rate, self.epochs = by_rate, {}
+
+        def run(runs, name, data, valid, rate, course, member, race=None):
+            history = History("epoch", "p@5")
+            for epoch, metric in enumerate(by_rate[rate], 1):
+                history.add(epoch, 1.0, metric)
+                self.epochs[rate] = epoch
+                if race is not None and race.is_lost(history):
+                    break
+            end = Position(0, history, epoch=len(history.steps), finished=True)
+            return runs.ranker._network(), end
+
+        monkeypatch.setattr(runs.Runs, "_run", run)
+
+
+MIDDLE = [0.30, 0.40, 0.45, 0.46, 0.47, 0.48, 0.48, 0.48, 0.48]
+
+
+@pytest.mark.parametrize(
+    ("slow", "fast", "best", "given"),
+    [
+        # far behind after 1 epoch; ahead after 1 and 2, behind after 4
+        ([0.01, 0.02, 0.03] * 3, [0.35, 0.42, 0.42, 0.41, 0.4], 0.02, (1, 9, 4)),
+        # ahead at every rung, and in the end
+        ([0.01] * 9, [0.5, 0.5, 0.5, 0.6, 0.6], 0.3, (1, 9, 5)),
+        # stopped before the rung at which the other would have been ahead: there with its best
+        ([0.31, 0.41, 0.42, 0.43, 0.44, 0.49], [0.1] * 9, 0.02, (4, 9, 1)),
+    ],
+)
+def test_halving_chooses_as_the_grid_does_for_less(slow, fast, best, given, monkeypatch):
+    by_rate = {1e-4: slow, 0.02: MIDDLE, 0.3: fast}
+    curves = Curves(monkeypatch, by_rate)
+    ranker = small(learning_rate=list(by_rate)).fit(X, Y)
+    assert ranker.learning_rate_ == best
+    assert tuple(curves.epochs[rate] for rate in by_rate) == given
+    assert [trial["epochs"] for trial in ranker.trials_] == list(given)
+    whole = small(learning_rate=list(by_rate), halving=False).fit(X, Y)
+    assert [trial["epochs"] for trial in whole.trials_] == [len(c) for c in by_rate.values()]
+    if max(slow) < max(MIDDLE):  # a slow rate that wins in the end is what halving gives up
+        assert whole.learning_rate_ == best
+
+
+def test_a_race_judges_by_the_validation_rows_alone():
+    """Rows to be predicted are not there yet, and those held out do not change what is learned."""
+    taught, judged = runs.hold_out(TRAIN, 0.25, 0)
+    rates = [1e-3, 0.02, 0.3]
+    ranker = small(learning_rate=rates).fit(X, Y)
+    again = small(learning_rate=rates, validation=0.5).fit(
+        taught.X, taught.Y, eval_set=(judged.X, judged.Y)
+    )
+    assert [t["metric"] for t in ranker.trials_] == [t["metric"] for t in again.trials_]
+    assert_same_networks(ranker, again)
 
 
 def test_the_best_epoch_is_kept_and_patience_ends():
@@ -225,7 +294,7 @@ def test_without_validation_all_epochs_are_taken():
     ranker = small(validation=0, max_epochs=4).fit(X, Y)
     assert ranker.history_.steps == [1, 2, 3, 4]
     assert ranker.history_.metric == [None] * 4
-    assert ranker.trials_ == [{"learning_rate": 0.02, "metric": None, "epoch": None}]
+    assert ranker.trials_ == [{"learning_rate": 0.02, "metric": None, "epoch": None, "epochs": 4}]
 
 
 def test_a_refit_learns_from_all_rows_with_what_was_found_best():
@@ -594,7 +663,9 @@ def test_bad_questions_are_refused():
         ({"accelerator": "tpu"}, "accelerator is one of"),
         ({"random_state": -1}, "random_state is a whole number"),
         ({"validation": 0, "learning_rate": [0.1, 0.2]}, "no telling which learning rate is best"),
-        ({"validation": 0, "refit": True}, "give one learning_rate and refit=False"),
+        ({"skip": 1}, "skip is True or False, not 1"),
+        ({"halving": "yes"}, "halving is True or False, not 'yes'"),
+        ({"features": "idf"}, 'features is "auto"'),
         ({"validation": 0.001}, "0.001 of 80 rows leaves none to learn from, or none to stop by"),
     ],
 )  # fmt: skip

@@ -30,10 +30,10 @@ def data(labels=LABELS, seed=0):
     return csr_matrix(X.astype(np.float32)), csr_matrix(Y.astype(np.float32))
 
 
-def network(hidden=(8,), labels=LABELS, seed=0):
+def network(hidden=(8,), labels=LABELS, seed=0, skip=0):
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        made = Network(FEATURES, labels, hidden)
+        made = Network(FEATURES, labels, hidden, skip=skip)
         made.reset()
     return made
 
@@ -57,10 +57,16 @@ def naive_loss(net, rows, tiers, weights, objective):
     borders = [*rows.starts.tolist(), len(rows.columns)]
     for number, (first, last) in enumerate(pairwise(borders)):
         X[number, rows.features[rows.columns[first:last]]] = rows.values[first:last]
-    hidden = torch.relu(X @ net.features + net.feature_bias)
+    width = len(net.feature_bias)
+    hidden = torch.relu(X @ net.features[:, :width] + net.feature_bias)
     for layer in net.layers:
         hidden = torch.relu(layer(hidden))
-    scores = hidden @ net.labels.T + net.label_bias
+    own = hidden.shape[1]
+    scores = hidden @ net.labels[:, :own].T + net.label_bias
+    if net.skip:  # a linear model beside it
+        scores = scores + (X if net.skip == FEATURES else X @ net.features[:, width:]) @ (
+            net.labels[:, own:].T
+        )
     return tr.losses.from_name(objective, reduction="none")(scores, tiers) @ weights
 
 
@@ -80,6 +86,10 @@ def assert_same(one, two, **near):
 @pytest.mark.parametrize(
     ("objective", "hidden", "options"),
     [
+        ("bce", (8,), {}),
+        ("pl-partition", (8,), {"skip": FEATURES}),
+        ("pl-partition", (8, 5), {"skip": 4, "weight_decay": 0.2}),
+        ("bce", (8,), {"skip": FEATURES, "name": "adagrad"}),
         ("pl-partition", (8,), {}),
         ("pl-partition", (8, 5), {"weight_decay": 0.2}),
         ("pl-lb", (8,), {}),
@@ -92,7 +102,8 @@ def assert_same(one, two, **near):
 )
 def test_steps_are_those_of_naive_torch(objective, hidden, options, monkeypatch):
     monkeypatch.setattr(head, "BLOCK_BYTES", 1)
-    ours, theirs = network(hidden), network(hidden)
+    skip = options.pop("skip", 0)
+    ours, theirs = network(hidden, skip=skip), network(hidden, skip=skip)
     ours_learning = learner(ours, objective, **options)
     matrices = [each for each in theirs.parameters() if each.dim() > 1]
     vectors = [each for each in theirs.parameters() if each.dim() == 1]

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from tierrank.extreme.network import Network, SparseRows, widths
+from tierrank.extreme.network import Network, SparseRows, skip_width, widths
 
 
 def sparse_rows(rows=9, features=20, seed=0):
@@ -53,6 +53,32 @@ def test_gradients_are_those_of_the_dense_perceptron():
     assert set(ours) == {"features", "feature_bias", "layers.0.weight", "layers.0.bias"}
     for name, gradient in ours.items():
         torch.testing.assert_close(gradient, net.get_parameter(name).grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("skip", [20, 4])
+@pytest.mark.parametrize("hidden", [(8,), (8, 5)])
+def test_a_linear_path_leads_past_the_hidden_layers(skip, hidden):
+    """Its numbers are the row itself, or combinations of it that no ReLU has seen."""
+    X, net = sparse_rows(), network(*hidden, skip=skip)
+    dense = torch.from_numpy(X.toarray()).double()
+    features = net.features.double()
+    below = torch.relu(dense @ features[:, :8] + net.feature_bias)
+    for layer in net.layers:
+        below = torch.relu(below @ layer.weight.T.double() + layer.bias)
+    beside = dense if skip == 20 else dense @ features[:, 8:]
+    wanted = torch.cat([below, beside], 1)
+    found = net(SparseRows.of(X))
+    assert found.shape == (9, hidden[-1] + skip)
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-6)
+    assert not net.labels[:, hidden[-1] :].any()  # it begins at 0
+    assert net.labels[:, : hidden[-1]].all()
+
+
+def test_the_linear_path_is_whole_where_that_is_small():
+    assert skip_width(500, 983) == 500
+    assert skip_width(1024, 32768) == 1024
+    assert skip_width(1024, 32769) == skip_width(1025, 10) == 128
+    assert skip_width(1, 1 << 26) == 0  # one feature, and weights for each label are too many
 
 
 def test_rows_know_the_features_that_they_use():

@@ -74,6 +74,8 @@ SHORT = [
     ((3,), {"sampler": "in-batch", "optimiser": "adagrad", **DOUBLE}),
     ((3,), {"glas": 5.0, "labels": 5000, **DOUBLE}),  # pairs are counted step by step
     ((3,), {"labels": 5, "a_row": 1, "sampler": "uniform", **DOUBLE}),
+    ((3,), {"skip": 15, "input_dropout": 0.1, **DOUBLE}),  # as many as there are features
+    ((3,), {"skip": 4, "sampler": "uniform", **DOUBLE}),
 ]
 MESH = [
     ((3,), {"batch": 3, **DOUBLE}),  # the last batch has two rows

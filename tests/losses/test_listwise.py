@@ -1,15 +1,17 @@
-"""ListNet, AttRank and RankCosine against their formulas, list by list."""
+"""ListNet, AttRank, RankCosine and BCE against their formulas, list by list."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from scipy.special import log_softmax, softmax
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 import tierrank as tr
 from partitions import ragged, value_and_gradient
-from tierrank.losses import att_rank, list_net, pl_lower_bound, rank_cosine
+from tierrank.losses import att_rank, bce, list_net, pl_lower_bound, rank_cosine
 
 SEEDS = st.integers(0, 10**6)
 
@@ -59,6 +61,33 @@ def test_rank_cosine_is_its_formula(seed):
     np.testing.assert_allclose(
         rank_cosine(scores, tiers, reduction="none"), expected, rtol=1e-12, atol=1e-15
     )
+
+
+@given(seed=SEEDS)
+@settings(max_examples=25)
+def test_bce_is_that_of_torch(seed):
+    tiers, scores, parts = lists_of(seed)
+    expected = [
+        binary_cross_entropy_with_logits(
+            torch.tensor(w), torch.tensor(labels > 0).double(), reduction="sum"
+        )
+        for w, labels in parts
+    ]
+    np.testing.assert_allclose(bce(scores, tiers, reduction="none"), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_bce_of_a_catalogue_takes_all_that_is_named_as_relevant(shared):
+    """The third list names everything: there is no rest, and all of it is relevant."""
+    rng = np.random.default_rng(4)
+    Y = (rng.random((4, 9)) < 0.3).astype(float)
+    Y[1], Y[2] = 0, 1
+    scores = torch.from_numpy(5 * rng.normal(size=9 if shared else (4, 9)))
+    expected = binary_cross_entropy_with_logits(
+        scores.expand(4, 9), torch.from_numpy(Y), reduction="none"
+    ).sum(1)
+    found = bce(scores, tr.Tiers.from_positives(csr_array(Y)), reduction="none")
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_att_rank_over_two_tiers_is_the_lower_bound():

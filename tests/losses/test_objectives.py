@@ -101,6 +101,8 @@ BY_HAND = {
     "attrank": -(e**2 * log(4 / 8) + e * log(2 / 8) + e * log(1 / 8)) / (e**2 + e + e),
     # grades (2, 1, 1, 0) and scores (2, 1, 0, 0) · log 2
     "rankcosine": (1 - 5 / sqrt(6 * 5)) / 2,
+    # a, b and c have a grade above 0; odds are worths
+    "bce": -log(4 / 5 * 2 / 3 * 1 / 2 * (1 - 1 / 2)),
     # a > b, a > c, a > d, b > d, c > d
     "ranknet": log(6 / 4) + log(5 / 4) + log(5 / 4) + log(3 / 2) + log(2 / 1),
     "ranksvm": (1 - log(2)) + 0 + 0 + (1 - log(2)) + 1,
@@ -295,7 +297,7 @@ def test_the_order_of_the_lists_does_not_matter_nor_what_they_are_batched_with(n
 
 @each_fixed
 def test_a_constant_added_to_all_scores_changes_nothing(name):
-    if name == "rankcosine":  # an angle is seen from the scores' zero
+    if not OBJECTIVES[name].shift_invariant:  # an angle, or odds, are seen from the scores' zero
         assert loss_of(name)(SCORES + 5, TIERS) != pytest.approx(loss_of(name)(SCORES, TIERS))
         return
     value, gradient = value_and_gradient(lambda w: loss_of(name)(w, TIERS), SCORES)
@@ -419,6 +421,10 @@ def test_a_list_of_one_item(name):
     value, gradient = value_and_gradient(
         lambda w: loss_of(name)(w, tr.Tiers.from_labels([1])), np.array([3.0])
     )
+    if name == "bce":  # it is relevant
+        assert value == pytest.approx(log(1 + e**-3))
+        assert gradient.tolist() == pytest.approx([-1 / (1 + e**3)])
+        return
     assert value == pytest.approx(0, abs=1e-15)
     assert gradient.tolist() == [0]
 
@@ -432,6 +438,7 @@ def test_a_list_of_one_tier(name):
     claims = {
         "listnet": -(log(4 / 7) + log(2 / 7) + log(1 / 7)) / 3,
         "rankcosine": 0.5,  # no grade, no angle
+        "bce": log(5 * 3 * 2),  # none is relevant
         "rao-kupper": -log(3 * 8 / (8 * 10) * 3 * 4 / (6 * 9) * 3 * 2 / (4 * 5)),
         "davidson": -log(sqrt(8) / (6 + sqrt(8)) * 2 / (5 + 2) * sqrt(2) / (3 + sqrt(2))),
         "pmop-fd": log(7),  # one of seven subsets
@@ -553,6 +560,10 @@ def test_a_rest_is_the_same_written_or_not(name, scores):
             loss_of(name)(given, rest)
         return
     out = written_out(RANKINGS, 5)
+    if name == "bce":  # all that is named is relevant, the last of a whole list too
+        some = (rest.lengths < 5).nonzero()[:, 0]
+        rest, out = rest[some], out[some]
+        given = given if scores == "shared" else given[some]
     value, gradient = value_and_gradient(lambda w: loss_of(name)(w, rest, reduction="none"), given)
     expected, expected_gradient = value_and_gradient(
         lambda w: loss_of(name)(w, out, reduction="none"), given

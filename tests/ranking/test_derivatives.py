@@ -100,7 +100,7 @@ def test_options_of_the_likelihoods_count(name, options):
     )
 
 
-@pytest.mark.parametrize("name", ["pl-lb", "pl-efron", "listnet", "attrank", "cox-discrete"])
+@pytest.mark.parametrize("name", ["pl-lb", "pl-efron", "listnet", "attrank", "cox-discrete", "bce"])
 def test_closed_forms_agree_with_differentiating_twice(name):
     scores, tiers, _ = rows(seed=3, n=25, lists=3)
     objective = from_name(name, reduction="sum")

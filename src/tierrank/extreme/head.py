@@ -198,6 +198,7 @@ def fused_losses(
     ranks: Ranks | None = None,
     first: int = 0,
     batch: int | None = None,
+    lower: int | None = None,
 ) -> Losses:
     """[lists] losses of the scores ``hidden @ weight.T + bias``, without these.
 
@@ -223,6 +224,8 @@ def fused_losses(
     batch
         lists that the size of a block follows from, where it must be the same with other lists;
         None: those of `hidden`
+    lower
+        how many columns of `hidden`, the first ones, the gradient is asked for; None: all
 
     Returns
     -------
@@ -264,7 +267,7 @@ def fused_losses(
     by_list, named_slopes = rest.losses(ranks)
 
     def backward(by_loss: Tensor, update: Update) -> Tensor:
-        by_hidden = torch.zeros_like(hidden)
+        by_hidden = torch.zeros_like(hidden[:, :lower])
         by_entry = named_slopes * by_loss[entries.lists]
         for labels in slices:
             fresh = labels.start not in kept
@@ -273,7 +276,7 @@ def fused_losses(
                 rest.prepare(one)
             slopes = rest.gradient(one, by_loss)
             slopes[one.named.lists, one.named.columns] = by_entry[one.named.entries]
-            by_hidden.addmm_(slopes, weight[labels])
+            by_hidden.addmm_(slopes, weight[labels, :lower])
             update(labels, slopes.T @ hidden, slopes.sum(0))
         return ranks.sum(by_hidden)
 

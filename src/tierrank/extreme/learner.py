@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tierrank._types import AnyArray
+from tierrank.extreme.features import Features
 from tierrank.extreme.head import Update, fused_losses
 from tierrank.extreme.network import Network, SparseRows
 from tierrank.extreme.optimisers import RowOptimiser
@@ -45,10 +46,22 @@ class LabelBatches:
         rows in a batch
     seed
         of the order, with the number of the epoch
+    weighted
+        of the entries of some rows, or None: they are taken as they are
     """
 
-    def __init__(self, X: Any, Y: Any, weights: AnyArray | None, *, size: int, seed: int) -> None:
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        weights: AnyArray | None,
+        *,
+        size: int,
+        seed: int,
+        weighted: Features | None = None,
+    ) -> None:
         self.X, self.Y, self.size, self.seed = X, Y, size, seed
+        self.weighted = weighted or Features("raw")
         self.rows = np.flatnonzero(np.diff(Y.indptr))  # one without labels has no loss
         if not len(self.rows):
             raise ValueError("there is nothing to learn: no row has a label")
@@ -71,7 +84,8 @@ class LabelBatches:
         rows = self.rows[chosen]
         weights = torch.from_numpy(self.weights[chosen] / np.float32(len(chosen)))
         tiers = Tiers.from_positives(self.Y[rows])
-        return SparseRows.of(self.X[rows]).to(device), tiers.to(device), weights.to(device)
+        X = self.weighted(self.X[rows])
+        return SparseRows.of(X).to(device), tiers.to(device), weights.to(device)
 
     def part(self, step: int) -> float:
         """Which part of the mean loss a batch stands for."""
@@ -132,7 +146,8 @@ class LabelLearner:
         hidden: Tensor = self.network(rows, features)
         step = self._all_labels if self.sampler is None else self._sampled
         loss, stop, by_hidden = step(hidden.detach(), tiers, weights, stop)
-        hidden.backward(by_hidden)
+        # a number is differentiated: for the gradient of more, torch would load sympy, for 0.3 s
+        (hidden[:, : self.network.learned] * by_hidden).sum().backward()
         assert features.grad is not None
         self.optimiser.update_rows("features", rows.features, self._same(features.grad))
         for name, parameter in self.network.named_parameters():
@@ -226,7 +241,7 @@ class LabelLearner:
         """The loss over all ranks, whether any was asked to stop, and the way back.
 
         This rank looks at its part of the rows and its labels, those of the catalogue from `first`
-        on; the way back gives the gradient in all rows of `hidden`.
+        on; the way back gives the gradient in all rows of `hidden`, without what are features.
         """
         labels, rows = self.shards.labels, self.shards.rows
         mine = rows.part(len(tiers))
@@ -237,7 +252,7 @@ class LabelLearner:
         try:
             losses = fused_losses(
                 hidden[mine], weight, bias, own_tiers, self.objective, log_weights=log_weights,
-                ranks=labels, first=first, batch=len(tiers),
+                ranks=labels, first=first, batch=len(tiers), lower=self.network.learned,
             )  # fmt: skip
             loss = float(losses.by_list @ weights[mine])
         except NotFinite:  # for this rank's rows: the others are told
@@ -248,7 +263,7 @@ class LabelLearner:
             by_rows = losses.backward(weights[mine], update)
             if rows.size == 1:
                 return by_rows
-            by_hidden = torch.zeros_like(hidden)
+            by_hidden = by_rows.new_zeros(len(hidden), by_rows.shape[1])
             by_hidden[mine] = by_rows
             return rows.sum(by_hidden)
 

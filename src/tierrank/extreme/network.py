@@ -15,11 +15,14 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding_bag
 
 from tierrank._types import AnyArray
+from tierrank.extreme.features import Features
 from tierrank.ranks import Ranks
 from tierrank.training.settings import check_count
 
 ROWS = 256  # that labels are ranked for at once
 BLOCK = 1 << 14  # labels whose scores are there at once
+FULL_FEATURES, FULL_WEIGHTS = 1 << 10, 1 << 25  # of a linear path with a weight for each pair
+RANK = 128  # of a linear path beyond that
 DRAWN = 1 << 21  # weights of other ranks' labels that are drawn at once
 
 
@@ -64,8 +67,23 @@ def widths(hidden: int | Sequence[int]) -> tuple[int, ...]:
     return several
 
 
+def skip_width(n_features: int, n_labels: int) -> int:
+    """By how many numbers a row reaches the labels beside the hidden layers: all, if few."""
+    if n_features <= FULL_FEATURES and n_features * n_labels <= FULL_WEIGHTS:
+        return n_features
+    return min(RANK, n_features - 1)
+
+
 class Network(nn.Module):
     """A perceptron on sparse rows: Σ value · row of `features`, ReLU, and further layers.
+
+    Beside the hidden layers, a linear path may lead from the features to the labels: the last layer
+    then sees the row itself after its last hidden numbers, or `skip` linear combinations of it,
+
+        scores = labels · [hidden layers of x, x]        or    labels · [hidden layers of x, A x]
+
+    so that whatever holds for the last layer (blocks, samples, ranks) holds for both paths. The
+    linear one begins at 0.
 
     Parameters
     ----------
@@ -73,6 +91,10 @@ class Network(nn.Module):
         sizes of the first and the last layer
     hidden
         widths of the layers between
+    skip
+        numbers by which a row reaches the labels beside the hidden layers: as many as there are
+        features for the row itself, fewer for combinations (columns of `features` behind those of
+        the first hidden layer), 0 for none
     input_dropout, hidden_dropout
         probability with which an entry of X, or a hidden number, is left out in training
     own
@@ -85,6 +107,7 @@ class Network(nn.Module):
         n_labels: int,
         hidden: Sequence[int],
         *,
+        skip: int = 0,
         input_dropout: float = 0.0,
         hidden_dropout: float = 0.0,
         own: slice | None = None,
@@ -93,11 +116,12 @@ class Network(nn.Module):
         self.n_labels = n_labels
         self.own = slice(0, n_labels) if own is None else own
         self.input_dropout, self.hidden_dropout = input_dropout, hidden_dropout
-        self.features = nn.Parameter(torch.empty(n_features, hidden[0]))
+        self.skip, self.combined = skip, skip if skip < n_features else 0
+        self.features = nn.Parameter(torch.empty(n_features, hidden[0] + self.combined))
         self.feature_bias = nn.Parameter(torch.empty(hidden[0]))
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(hidden))
         here = self.own.stop - self.own.start
-        self.labels = nn.Parameter(torch.empty(here, hidden[-1]))
+        self.labels = nn.Parameter(torch.empty(here, hidden[-1] + skip))
         self.label_bias = nn.Parameter(torch.empty(here))
 
     def reset(self) -> None:
@@ -108,15 +132,22 @@ class Network(nn.Module):
         bound = len(self.features) ** -0.5
         for part in (self.features, self.feature_bias):
             nn.init.uniform_(part, -bound, bound)
-        bound = self.labels.shape[1] ** -0.5
+        bound = (self.labels.shape[1] - self.skip) ** -0.5
         for part in (self.labels, self.label_bias):
             row = part[0].numel()
             _draw_and_drop(self.own.start * row)
             nn.init.uniform_(part, -bound, bound)
             _draw_and_drop((self.n_labels - self.own.stop) * row)
+        with torch.no_grad():
+            self.labels[:, self.labels.shape[1] - self.skip :].zero_()
+
+    def begin_at(self, scores: AnyArray) -> None:
+        """Let each of [labels], those of all ranks, begin with this score as its bias."""
+        with torch.no_grad():
+            self.label_bias.copy_(torch.from_numpy(scores[self.own]))
 
     def forward(self, rows: SparseRows, features: Tensor | None = None) -> Tensor:
-        """[rows, width] hidden numbers.
+        """[rows, width] hidden numbers, and behind them those of the linear path.
 
         `features` are the rows of ``self.features`` that `rows` use, if they are there already.
         """
@@ -126,10 +157,22 @@ class Network(nn.Module):
         hidden = embedding_bag(
             rows.columns, features, rows.starts, mode="sum", per_sample_weights=values
         )
-        hidden = self._activated(hidden + self.feature_bias)
+        width = hidden.shape[1] - self.combined
+        linear = hidden[:, width:]
+        hidden = self._activated(hidden[:, :width] + self.feature_bias)
         for layer in self.layers:
             hidden = self._activated(layer(hidden))
-        return hidden
+        if self.skip > self.combined:
+            linear = hidden.new_zeros(len(hidden), self.skip)
+            entries = torch.diff(rows.starts, append=rows.starts.new_tensor([len(values)]))
+            row = torch.repeat_interleave(entries)
+            linear[row, rows.features[rows.columns]] = values
+        return torch.cat([hidden, linear], 1) if self.skip else hidden
+
+    @property
+    def learned(self) -> int:
+        """How many of the last layer's columns weights lead to; behind them are features."""
+        return self.labels.shape[1] - (self.skip - self.combined)
 
     def _activated(self, hidden: Tensor) -> Tensor:
         return dropout(hidden.relu(), self.hidden_dropout, self.training)
@@ -142,6 +185,7 @@ def top_labels(
     *,
     offset: Tensor | None = None,
     ranks: Ranks | None = None,
+    weighted: Features | None = None,
 ) -> tuple[AnyArray, AnyArray]:
     """[rows, k] labels, best first, and their scores; equal scores by label.
 
@@ -157,7 +201,10 @@ def top_labels(
         [labels] added to all scores, or None
     ranks
         those that hold the other labels, and ask the same; None: all labels are here
+    weighted
+        of the entries of some rows, or None: they are taken as they are
     """
+    weighted = weighted or Features("raw")
     own, ranks = networks[0].own, ranks or Ranks()
     offset = None if offset is None else offset[own]
     device = networks[0].labels.device
@@ -166,7 +213,7 @@ def top_labels(
     with torch.no_grad():
         for start in range(0, X.shape[0], ROWS):
             some = slice(start, start + ROWS)
-            rows = SparseRows.of(X[some]).to(device)
+            rows = SparseRows.of(weighted(X[some])).to(device)
             best, which = _of_rows(networks, [network(rows) for network in networks], k, offset)
             if ranks.size > 1:  # lower labels are with lower ranks, so equal scores stay by label
                 best, which = _padded(best, k, -torch.inf), _padded(which + own.start, k, -1)

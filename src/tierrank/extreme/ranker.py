@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import FloatArray
 from tierrank.data.multilabel import MultiLabelData, canonical_csr
-from tierrank.extreme.network import Network, padded, top_labels, widths
+from tierrank.extreme.features import Features
+from tierrank.extreme.features import Name as FeaturesName
+from tierrank.extreme.network import Network, padded, skip_width, top_labels, widths
 from tierrank.extreme.optimisers import Name as OptimiserName
 from tierrank.extreme.runs import Runs, check_shares, checked_rates, hold_out, validation_set
 from tierrank.extreme.samplers import Name as SamplerName
@@ -29,13 +31,18 @@ from tierrank.training.settings import Accelerator, Learned, check_count, check_
 
 Updates = Literal["auto", "exact", "lazy"]
 
+# What models did that were saved before these settings were there.
+BEFORE = {"features": "raw", "skip": False, "halving": False}
+
 
 class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     """Ranks all labels for a row by a perceptron on sparse features.
 
-    Each row says that its labels stand above all the others. The defaults are those of section 4.2
-    of Ma et al. (2021): one hidden layer of 256 with ReLU, Adam, batches of 128, a learning rate
-    chosen on a quarter of the rows, and early stopping by them.
+    Each row says that its labels stand above all the others. By default it is a hidden layer of 256
+    with ReLU and dropout, learned by Adam with batches of 256; a quarter of the rows says which
+    learning rate is best and when to stop, and then all rows are learned from. Section 4.2 of Ma
+    et al. (2021) has ``features="raw", input_dropout=0, hidden_dropout=0, halving=False,
+    learning_rate=(1e-4, 1e-3, 1e-2), batch_rows=128, patience=5, refit=False``.
 
     Loss and gradient of the last layer are computed in blocks of labels, and the optimiser follows
     on the heels of the gradient: memory is that of the weights, three times with Adam (four with
@@ -49,13 +56,25 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     objective
-        "pl-partition", "pl-lb", "pl-efron", "attrank", "ranknet" or "ranksvm"
+        "pl-partition", "pl-lb", "pl-efron", "attrank", "bce", "ranknet" or "ranksvm"
+    features
+        how entries of X are weighted: "tf-idf", "l2" (rows of length 1), "raw" (as they are), or
+        "auto": tf-idf of counts, rows of length 1 of other sparse numbers, and dense ones or ones
+        that are all the same as they are; decided by, and learned from, the rows of `fit`
     hidden
         width of the hidden layer, or widths of several
+    skip
+        whether a linear path leads from the features to the labels beside the hidden layers: a
+        weight for each pair of them up to 1,024 features and 33 million pairs, else a product of
+        two matrices, of rank 128
     input_dropout, hidden_dropout
         probability with which an entry of X, or a hidden number, is left out in training
     learning_rate
-        one, or several to choose from by the validation metric; the runner-up's work is lost
+        one, or several to choose from by the validation metric
+    halving
+        whether of several rates one is dropped after 1, 2, 4, … epochs if another had done better
+        by then: successive halving, one rate after the other, the middle one first. Else each has
+        a whole run.
     optimiser
         "adam" or "adagrad"
     updates
@@ -75,7 +94,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         of `max_epochs` are taken
     refit
         whether to learn once more, from all rows, with the learning rate and for the number of
-        epochs that were found best
+        epochs that were found best; nothing is to be done where no rows were held out
     members
         networks with seeds of their own, whose scores are averaged
     negatives
@@ -102,7 +121,9 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     history_
         the training curve of the run that was kept, a `tierrank.training.History`
     trials_
-        one entry for each learning rate: rate, best metric, best epoch
+        one entry for each learning rate: rate, best metric, best epoch, and epochs it was given
+    features_
+        the weighting of features: `weighting`, `idf`, and `reason` for it
     learning_rate_
         the one that was chosen
     label_counts_, n_rows_
@@ -132,18 +153,21 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         self,
         objective: str = "pl-partition",
         *,
+        features: FeaturesName = "auto",
         hidden: int | Sequence[int] = 256,
-        input_dropout: float = 0.0,
-        hidden_dropout: float = 0.0,
-        learning_rate: float | Sequence[float] = (1e-4, 1e-3, 1e-2),
+        skip: bool = False,
+        input_dropout: float = 0.1,
+        hidden_dropout: float = 0.3,
+        learning_rate: float | Sequence[float] = (1e-3, 4e-3, 1.6e-2),
+        halving: bool = True,
         optimiser: OptimiserName = "adam",
         updates: Updates = "auto",
         weight_decay: float = 0.0,
-        batch_rows: int = 128,
+        batch_rows: int = 256,
         max_epochs: int = 100,
-        patience: int = 5,
+        patience: int = 3,
         validation: float = 0.25,
-        refit: bool = False,
+        refit: bool = True,
         members: int = 1,
         negatives: int | None = None,
         sampler: SamplerName = "uniform",
@@ -154,10 +178,13 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         random_state: int | None = None,
     ) -> None:
         self.objective = objective
+        self.features = features
         self.hidden = hidden
+        self.skip = skip
         self.input_dropout = input_dropout
         self.hidden_dropout = hidden_dropout
         self.learning_rate = learning_rate
+        self.halving = halving
         self.optimiser = optimiser
         self.updates = updates
         self.weight_decay = weight_decay
@@ -221,6 +248,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         plan = self._plan(checkpoint, checkpoint_every, data, held_out)
         shards = self._shards = Shards.join(device_for(self.accelerator), data_ranks)
         shards.check_data(data)
+        self.features_ = Features.learned(data.X, self.features)
         known = plan.load()
         seed = seed_from(self.random_state) if known is None else int(known[0]["seed"])
         seed = shards.everyone.agree(seed)
@@ -231,11 +259,15 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
             taught, held_out = hold_out(data, self.validation, seed)
         runs = Runs(self, plan, seed, watch, shards)
         runs.choose_rate(taught, held_out, rates)
-        if self.refit:
+        if self._refits(eval_set is not None):
             runs.refit(data)
         else:
             runs.add_members(taught, held_out)
         return self
+
+    def _refits(self, with_eval_set: bool) -> bool:
+        """Whether there are rows that were held out, and are to be learned from in the end."""
+        return bool(self.refit and self.validation and not with_eval_set)
 
     def _plan(
         self,
@@ -289,7 +321,9 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
             boost = propensity * np.log(self.inverse_propensity())
             offset = torch.from_numpy(boost.astype(np.float32)).to(device)
         networks = [network.to(device).eval() for network in self.networks_]
-        labels, scores = top_labels(networks, rows, k, offset=offset, ranks=self._shards.labels)
+        labels, scores = top_labels(
+            networks, rows, k, offset=offset, ranks=self._shards.labels, weighted=self.features_
+        )
         return (labels, scores) if return_scores else labels
 
     def inverse_propensity(self, a: float = 0.55, b: float = 1.5) -> FloatArray:
@@ -328,12 +362,15 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
             "n_features_in": self.n_features_in_,
             "n_labels": self.n_labels_,
             "n_rows": self.n_rows_,
+            "features": [self.features_.weighting, self.features_.reason],
             "networks": len(self.networks_),
             "learning_rate": self.learning_rate_,
             "trials": self.trials_,
             "history": self.history_.to_json(),
         }
         tensors: Arrays = {"label_counts": self.label_counts_.astype(np.int64)}
+        if self.features_.idf is not None:
+            tensors["idf"] = self.features_.idf
         for number, network in enumerate(self.networks_):
             for name, value in network.state_dict().items():
                 tensors[f"{number}.{name}"] = value.cpu().numpy()
@@ -345,7 +382,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
         """The ranker that `to_state` wrote down; raises a ValueError if it does not fit."""
-        ranker = cls(**info["params"])
+        ranker = cls(**BEFORE | info["params"])
         check_shares(ranker)
         for name in ("n_features_in", "n_labels", "n_rows", "networks"):
             check_count(name, info[name])
@@ -359,6 +396,9 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         if counts.min() < 0 or counts.max() > ranker.n_rows_:
             raise ValueError("a label was counted on less than 0 or more than all rows")
         ranker.label_counts_ = counts
+        weighting, reason = info.get("features", ("raw", "the only way there was"))
+        idf = tensors.pop("idf", None)
+        ranker.features_ = Features.saved(weighting, idf, str(reason), ranker.n_features_in_)
         check_size("learning_rate", info["learning_rate"])
         ranker.learning_rate_ = info["learning_rate"]
         ranker.trials_ = [dict(trial) for trial in info["trials"]]
@@ -384,6 +424,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
             self.n_features_in_,
             self.n_labels_,
             widths(self.hidden),
+            skip=skip_width(self.n_features_in_, self.n_labels_) if self.skip else 0,
             input_dropout=self.input_dropout,
             hidden_dropout=self.hidden_dropout,
             own=own,

@@ -1,13 +1,14 @@
 """How the labels that a list does not name, its rest, enter an objective.
 
-In either way the rest can be looked at block by block, and is never there as a whole:
+In each way the rest can be looked at block by block, and is never there as a whole:
 
 - *by its log-sum-exp alone* (the likelihoods): the rest is worth as much as one label with the
   score lse(rest), so the objective of `tierrank.losses` is asked about the labels that the list
   names and that one. Its slope there is shared by the rest as by a softmax.
-- *as a sum over its labels* (the pairwise losses): each block adds its own pairs.
+- *as a sum over its labels*: each block adds its own, pairs with what is named (the pairwise
+  losses) or labels by themselves (`bce`).
 
-Both look at the rest twice: first for the loss and the slopes of what is named, then for the
+All look at the rest twice: first for the loss and the slopes of what is named, then for the
 slopes of the rest.
 """
 
@@ -100,12 +101,15 @@ class FusedObjective(NamedTuple):
     ----------
     loss
         of lists as they are, with all that they name
-    pairs
-        the name of one in which the rest is a sum over its labels; None: its log-sum-exp counts
+    counts
+        of the rest: its "log-sum-exp", its "pairs" with what is named, or its "items"
+    name
+        of one that counts pairs
     """
 
     loss: Loss
-    pairs: str | None = None
+    counts: str = "log-sum-exp"
+    name: str = ""
 
     @classmethod
     def of(cls, objective: str | Loss | FusedObjective) -> FusedObjective:
@@ -115,13 +119,16 @@ class FusedObjective(NamedTuple):
         if callable(objective):
             return cls(objective)
         entry = find_fused(objective)
-        return cls(entry.module(reduction="none"), entry.name if entry.fused == "pairs" else None)
+        assert entry.fused is not None
+        return cls(entry.module(reduction="none"), entry.fused, entry.name)
 
     def rest(self, scores: Tensor, tiers: Tiers) -> Rest:
         """The rest of a batch, whose lists name labels with these [entries] scores."""
-        if self.pairs is None:
-            return CollapsedRest(self.loss, scores, tiers)
-        return PairwiseRest(self.pairs, self.loss, scores, tiers)
+        if self.counts == "items":
+            return ItemsRest(scores, tiers)
+        if self.counts == "pairs":
+            return PairwiseRest(self.name, self.loss, scores, tiers)
+        return CollapsedRest(self.loss, scores, tiers)
 
 
 class CollapsedRest:
@@ -246,6 +253,39 @@ class PairwiseRest:
         if out is None:
             self.by_list += losses
             self.named_slopes += slopes
+
+
+class ItemsRest:
+    """The rest as labels that are each judged by themselves, by log(1 + e^w) (`losses.bce`)."""
+
+    def __init__(self, scores: Tensor, tiers: Tiers) -> None:
+        self.scores, self.lists = scores, range_numbers(tiers.lengths)
+        self.by_list = scores.new_zeros(len(tiers), dtype=torch.float64)
+
+    def prepare(self, block: Block) -> None:
+        """What is named is no rest."""
+        block.scores[block.named.lists, block.named.columns] = NEVER
+
+    def add(self, block: Block) -> None:
+        """Add the labels of a block."""
+        self.prepare(block)
+        self.by_list += _counted(softplus(block.scores), block).sum(1, dtype=torch.float64)
+
+    def losses(self, ranks: Ranks) -> tuple[Tensor, Tensor]:
+        """Add what is named, by log(1 + e^−w)."""
+        by_list = ranks.sum(self.by_list)
+        by_list.index_add_(0, self.lists, softplus(-self.scores.double()))
+        _refuse_infinite(by_list.isfinite())
+        return by_list.to(self.scores), -torch.sigmoid(-self.scores)
+
+    def gradient(self, block: Block, by_list: Tensor) -> Tensor:
+        """σ(w), as often as a label counts."""
+        return _counted(block.scores.sigmoid_(), block).mul_(by_list[:, None])
+
+
+def _counted(numbers: Tensor, block: Block) -> Tensor:
+    """[lists, labels] numbers, in place, times how often each label counts."""
+    return numbers if block.log_weights is None else numbers.mul_(block.log_weights.exp())
 
 
 def _refuse_infinite(finite: Tensor) -> None:

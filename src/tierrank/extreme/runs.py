@@ -6,12 +6,16 @@ Settings and data are looked at first, before anything is forgotten or written.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tierrank.data.multilabel import MultiLabelData
+from tierrank.errors import Argument, ArgumentError
+from tierrank.extreme.features import check_features
 from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner
 from tierrank.extreme.network import Network, padded, top_labels, widths
 from tierrank.extreme.optimisers import RowOptimiser
@@ -66,22 +70,30 @@ class Runs:
     ) -> None:
         """Train with every rate, and keep the network that does best on the validation data.
 
-        A rate that leads astray has lost, unless all do.
+        With `halving`, the rate in the middle comes first, then its neighbours; whichever is behind
+        at a rung, after 1, 2, 4, … epochs, goes no further. That is successive halving with one
+        worker: memory is that of one network, and the best so far. A rate that leads astray has
+        lost, unless all do.
         """
         ranker, best = self.ranker, -np.inf
+        race = Race() if ranker.halving and len(rates) > 1 else None
+        order = rates if race is None else sorted(rates, key=_from_the_middle(rates))
         ranker.trials_ = []
-        for number, rate in enumerate(rates):
+        for number, rate in enumerate(order):
             name = f"learning rate {rate:g}" + f" ({number + 1} of {len(rates)})" * (len(rates) > 1)
             try:
-                network, end = self._run(name, data, valid, rate, self.course, 0)
+                network, end = self._run(name, data, valid, rate, self.course, 0, race)
             except WentAstray:
-                ranker.trials_.append({"learning_rate": rate, "metric": None, "epoch": None})
-                if rate == rates[-1] and not hasattr(ranker, "networks_"):
+                lost = {"learning_rate": rate, "metric": None, "epoch": None, "epochs": None}
+                ranker.trials_.append(lost)
+                if number == len(rates) - 1 and not hasattr(ranker, "networks_"):
                     raise
                 continue
             found = end.history.best_metric
             trial = {"learning_rate": rate, "metric": found, "epoch": end.history.best_step}
-            ranker.trials_.append(trial)
+            ranker.trials_.append(trial | {"epochs": end.epoch})
+            if race is not None:
+                race.finish(end.history)
             # Stopped in its first epoch, a run has no metric, and no claim to be the best.
             if not hasattr(ranker, "networks_") or (found is not None and found > best):
                 best = -np.inf if found is None else found
@@ -89,6 +101,8 @@ class Runs:
                 ranker.learning_rate_ = rate
             del network  # or a runner-up would be there as long as the next one learns
             _stop_if_interrupted(end)
+        tried = {trial["learning_rate"]: trial for trial in ranker.trials_}
+        ranker.trials_ = [tried[rate] for rate in rates]
 
     def add_members(self, data: MultiLabelData, valid: MultiLabelData | None) -> None:
         """Train further networks in the same way, with seeds of their own."""
@@ -123,12 +137,13 @@ class Runs:
         rate: float,
         course: Course,
         member: int,
+        race: Race | None = None,
     ) -> tuple[Network, Position]:
         """Train one network."""
         ranker = self.ranker
         folder = None
         if self.plan.folder is not None:
-            kind = "refit" if valid is None and ranker.refit else f"rate-{rate!r}"
+            kind = "refit" if course.patience is None else f"rate-{rate!r}"
             folder = Path(self.plan.folder) / f"{kind}-{member}"
         checkpoint = ShardedCheckpoint(
             self.shards, data.n_labels, folder, self.plan.identity, every=self.plan.every
@@ -139,11 +154,14 @@ class Runs:
             seed_generators(seed, device)
             network = ranker._network(self.shards.labels.part(data.n_labels))
             network.reset()
+            if find_fused(ranker.objective).fused == "items":
+                network.begin_at(_log_odds(data))
             network.to(device)
         learner = self._learner(network, rate, data)
         batches = LabelBatches(
-            data.X, data.Y, self._row_weights(data), size=ranker.batch_rows, seed=seed
-        )
+            data.X, data.Y, self._row_weights(data), size=ranker.batch_rows, seed=seed,
+            weighted=ranker.features_,
+        )  # fmt: skip
         end = train(
             learner,
             batches,
@@ -153,6 +171,7 @@ class Runs:
             evaluate=None if valid is None else self._evaluation(network, valid),
             checkpoint=checkpoint,
             saved=checkpoint.load(),
+            give_up=None if race is None else race.is_lost,
             watch=named(self.watch, name),
         )
         end.best = {}  # the network has these weights now
@@ -207,10 +226,52 @@ class Runs:
         k = min(metric.k, valid.n_labels)
 
         def evaluate() -> float:
-            top, _ = top_labels([network], valid.X, k, ranks=self.shards.labels)
+            top, _ = top_labels(
+                [network], valid.X, k, ranks=self.shards.labels, weighted=self.ranker.features_
+            )
             return float(metric(padded(top, metric.k), valid.Y, propensity))
 
         return evaluate
+
+
+class Race:
+    """Successive halving, one run after the other: rungs are after 1, 2, 4, … epochs.
+
+    A run that has done worse by a rung than another one had by then goes no further. One that
+    stopped by itself before the rung is there with its best.
+    """
+
+    def __init__(self) -> None:
+        self.curves: list[list[float]] = []  # the best metric so far, by epoch
+
+    def is_lost(self, history: History) -> bool:
+        """Whether a run has come to a rung, and is behind there."""
+        epoch, reached = history.steps[-1], history.best_metric
+        if epoch & (epoch - 1) or reached is None:
+            return False
+        return any(curve[min(epoch, len(curve)) - 1] > reached for curve in self.curves)
+
+    def finish(self, history: History) -> None:
+        """Take in a run that has come to its end."""
+        metric = [found for found in history.metric if found is not None]
+        if metric:
+            self.curves.append(list(accumulate(metric, max)))
+
+
+def _from_the_middle(rates: list[float]) -> Callable[[float], int]:
+    """How far a rate is from the middle one, by its place among those given."""
+    places = {rate: place for place, rate in enumerate(rates)}
+    return lambda rate: abs(places[rate] - (len(rates) - 1) // 2)
+
+
+def _log_odds(data: MultiLabelData) -> np.ndarray[Any, Any]:
+    """[labels] log-odds that a row has each, with half a row more of either kind.
+
+    Where labels are judged by themselves, the first epochs would else go into learning that all are
+    rare, and the metric would not move.
+    """
+    have = np.bincount(data.Y.indices, minlength=data.n_labels) + 0.5
+    return np.log(have / (data.n_rows + 1 - have)).astype(np.float32)
 
 
 def _stop_if_interrupted(end: Position) -> None:
@@ -238,6 +299,10 @@ def checked_rates(
         raise ValueError(f'optimiser is "adam" or "adagrad", not {ranker.optimiser!r}')
     if ranker.updates not in ("auto", "exact", "lazy"):
         raise ValueError(f'updates is "auto", "exact" or "lazy", not {ranker.updates!r}')
+    check_features(ranker.features)
+    for name in ("skip", "halving", "refit", "propensity_weights"):
+        if not isinstance(getattr(ranker, name), (bool, np.bool_)):
+            raise ArgumentError(Argument(name), f" is True or False, not {getattr(ranker, name)!r}")
     check_shares(ranker)
     check_sampler(ranker.sampler)
     widths(ranker.hidden)
@@ -250,11 +315,10 @@ def checked_rates(
     if not data.n_features:
         raise ValueError("there is nothing to learn from: X has no features")
     judged = held_out is not None or ranker.validation > 0
-    if not judged and (len(rates) != 1 or ranker.refit):
+    if not judged and len(rates) != 1:
         raise ValueError(
-            "without validation data there is no telling which learning rate is best, or how "
-            "many epochs to refit with: give one learning_rate and refit=False, or validation "
-            "or eval_set"
+            "without validation data there is no telling which learning rate is best: give one "
+            "learning_rate, or validation or eval_set"
         )
     if held_out is not None:
         if not held_out.n_rows:

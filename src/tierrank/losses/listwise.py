@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from tierrank import _native
 from tierrank._types import FloatArray
@@ -87,6 +88,35 @@ def rank_cosine(
     return reduced(
         given, 0.5 * (1 - product / torch.where(norms > 0, norms, 1.0)), weights, reduction
     )
+
+
+@objective
+def bce(scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean") -> Any:
+    """Logistic loss of every item by itself, relevant or not (one-vs-rest logistic regression).
+
+        loss = Σ_{i relevant} log(1 + e^−w_i) + Σ_{others} log(1 + e^w_i)
+
+    Relevant is what has a grade above 0, and in a catalogue with a rest all that a list names. Each
+    item is judged against a threshold, 0, and not against the others: scores are log-odds, and a
+    list of one tier says something too. Parameters as in `pl_partition`.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> from tierrank.losses.listwise import bce
+    >>> float(bce([2.0, 0.0], tr.Tiers.from_labels([1, 0])))  # log(1 + e^−2) + log 2
+    0.820075
+    """
+    given = Scores(scores)
+    lists = _GradedLists(given.values, tiers)
+    relevant = lists.of_entries((lists.grades > 0) | tiers.rest)
+    own = softplus(torch.where(relevant, -lists.entries, lists.entries))
+    return reduced(given, lists.list.sum(own) + lists.rest_softplus(), weights, reduction)
+
+
+def bce_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
+    """Diagonal of the Hessian, which is one: σ (1 − σ)."""
+    return np.asarray(np.exp(-np.logaddexp(0, rows) - np.logaddexp(0, -rows)))
 
 
 def _cross_entropy(values: Tensor, tiers: Tiers, above_0: bool) -> Tensor:
@@ -204,6 +234,14 @@ class _GradedLists(ScoredLists):
             return torch.zeros_like(height)
         named = self.list.sum(height[self.list.of] - self.entries)
         return self._rows.shape[1] * height - self._of_rows(self._rows.sum(1)) - named
+
+    def rest_softplus(self) -> Tensor:
+        """[lists] Σ log(1 + e^w) over the rest."""
+        if self._rows is None:
+            return self.entries.new_zeros(len(self.tiers))
+        every = self._of_rows(softplus(self._rows).sum(1))
+        rest = every - self.list.sum(softplus(self.entries))
+        return torch.where(self.rest_sizes > 0, rest, 0.0)
 
     def cross_entropy(self, worth: Tensor, rest_worth: Tensor) -> Tensor:
         """[lists] Σ_j p_j (lse − w_j) with p ∝ worth, which is `rest_worth` for the rest."""

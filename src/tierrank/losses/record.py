@@ -67,7 +67,8 @@ class Entry:
         whether it takes a rest that is not written down
     fused
         what the fused head of huge label sets asks it about the rest, a block of labels at a
-        time: the "log-sum-exp" of their scores, or the "pairs" with each label that is named.
+        time: the "log-sum-exp" of their scores, the "pairs" with each label that is named, or
+        the "items", each by itself.
         None: it needs all scores at once
     needs_connection
         whether worths by it are finite only where everybody can be reached from everybody by wins,
@@ -93,7 +94,7 @@ class Entry:
     continuous: bool = True
     shift_invariant: bool = True
     rest: bool = True
-    fused: Literal["log-sum-exp", "pairs"] | None = None
+    fused: Literal["log-sum-exp", "pairs", "items"] | None = None
     needs_connection: bool = True
     tie_parameter: str | None = None
     without_errors: str | None = None
@@ -177,6 +178,8 @@ OBJECTIVES: dict[str, Entry] = {entry.name: entry for entry in (
           hessian="constant", convex=False,
           shift_invariant=False, needs_connection=False,
           without_errors="is blind to the scale of the scores, so that no estimate is isolated"),
+    Entry("bce", "bce", "BCE", "listwise", "one-vs-rest logistic regression",
+          hessian="exact", shift_invariant=False, fused="items"),
 
     Entry("pmop-fd", "pmop_fd", "PMOPFD", "ordered partition", "Tran et al., 2010",
           likelihood=True, hessian="upper bound"),

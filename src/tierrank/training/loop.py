@@ -169,6 +169,7 @@ def train(
     checkpoint: Checkpoint,
     saved: Saved | None = None,
     continued: bool = False,
+    give_up: Callable[[History], bool] | None = None,
     watch: Watch | None = None,
 ) -> Position:
     """Train a learner, from the start or from a saved state.
@@ -194,6 +195,8 @@ def train(
         a huge state is not held twice
     continued
         whether the learner has learned before, so that the first epoch has a metric to beat
+    give_up
+        asked after every epoch whether this is the end; it knows the history, and no more
     watch
         called by one process after every epoch, and in a long one every second, with
         `Progress.step`
@@ -214,6 +217,7 @@ def train(
         saved[1].clear()
     with own_randomness(learner.device), Interruption() as interruption:
         loop = _Loop(learner, batches, course, at, evaluate, together, checkpoint, watch)
+        loop.give_up = give_up
         if continued and saved is None and evaluate is not None:
             loop.note(0, None)
         loop.run(interruption)
@@ -239,6 +243,7 @@ class _Loop:
         self.learner, self.batches, self.course, self.at = learner, batches, course, at
         self.evaluate, self.together, self.checkpoint = evaluate, together, checkpoint
         self.watch = watch if learner.first else None
+        self.give_up: Callable[[History], bool] | None = None
         self.looked = time.monotonic()
 
     def run(self, interruption: Interruption) -> None:
@@ -316,6 +321,8 @@ class _Loop:
     def _is_over(self) -> bool:
         at, patience = self.at, self.course.patience
         if at.epoch >= self.course.max_epochs:
+            return True
+        if self.give_up is not None and at.step == 0 < at.epoch and self.give_up(at.history):
             return True
         return (
             patience is not None and at.step == 0 < at.epoch and at.history.since_best() >= patience

@@ -87,14 +87,14 @@ def train(
         default="256")] = None,
     learning_rate: Annotated[list[float] | None, option(
         "Learning rate. Repeat for several to choose from.", metavar="RATE", panel=_MODEL,
-        default="1e-4, 1e-3, 1e-2")] = None,
+        default="0.001, 0.004, 0.016")] = None,
     epochs: Annotated[int | None, option(
         "Passes over the rows, at most.", min=1, panel=_MODEL, default="100")] = None,
     patience: Annotated[int | None, option(
         "Epochs without a better metric that end it.", min=1, metavar="EPOCHS", panel=_MODEL,
-        default="5")] = None,
+        default="3")] = None,
     batch: Annotated[int | None, option(
-        "Rows of a step.", min=1, metavar="ROWS", panel=_MODEL, default="128")] = None,
+        "Rows of a step.", min=1, metavar="ROWS", panel=_MODEL, default="256")] = None,
     negatives: Annotated[int | None, option(
         "Draw so many labels in a step to stand for those a row does not have.", min=1,
         metavar="LABELS", panel=_MODEL, default="all labels")] = None,
@@ -103,7 +103,7 @@ def train(
         default="uniform")] = None,
     settings: Annotated[list[str] | None, option(
         "Any other constructor argument of ExtremeRanker, as in --set members=3 or --set "
-        "hidden_dropout=0.5. Repeat for several.", "--set", metavar="NAME=VALUE", panel=_MODEL
+        "features=raw. Repeat for several.", "--set", metavar="NAME=VALUE", panel=_MODEL
     )] = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -210,7 +210,7 @@ def _fit(
     data, valid = parts.train, parts.valid
     display = TrainingDisplay(
         ranker.metric,
-        runs=_runs(ranker),
+        runs=_runs(ranker, valid is not None),
         rows=_rows_an_epoch(ranker, data, valid),
         labels=_labels_a_row(ranker, data),
     )
@@ -227,9 +227,9 @@ def _fit(
         )
 
 
-def _runs(ranker: ExtremeRanker) -> int:
+def _runs(ranker: ExtremeRanker, with_valid: bool) -> int:
     """Trainings that the fit is made of."""
-    return len(rates(ranker)) + (ranker.members if ranker.refit else ranker.members - 1)
+    return len(rates(ranker)) + ranker.members - (not ranker._refits(with_valid))
 
 
 def _rows_an_epoch(
@@ -272,11 +272,16 @@ def _describe(ranker: ExtremeRanker, parts: Parts, *, data_ranks: int) -> None:
     judged = parts.valid is not None or ranker.validation > 0
     tried = ", ".join(f"{rate:g}" for rate in rates(ranker))
     several = "s" * (len(rates(ranker)) > 1)
-    console.print(f"ExtremeRanker by {ranker.objective}, learning rate{several} {tried}")
+    halving = ", dropped when behind" * (ranker.halving and len(rates(ranker)) > 1)
+    console.print(f"ExtremeRanker by {ranker.objective}, learning rate{several} {tried}{halving}")
+    from tierrank.extreme.features import Features
+
+    learned = Features.learned(data.X, ranker.features)
+    console.print(f"{learned.sentence}{', linear path beside' * ranker.skip}", markup=False)
     if judged:
         by = "valid" if parts.valid is not None else f"{ranker.validation:.0%} of the rows"
         console.print(f"The best epoch by {ranker.metric} on {by} is kept.", markup=False)
-    _show_memory(ranker, data, judged, data_ranks)
+    _show_memory(ranker, data, judged, data_ranks, parts.valid is not None)
 
 
 def _summarise(ranker: ExtremeRanker, parts: Parts, seconds: float) -> None:
@@ -287,13 +292,14 @@ def _summarise(ranker: ExtremeRanker, parts: Parts, seconds: float) -> None:
     history = ranker.history_
     console = stdout()
     table = plain_table()
-    for column in ("learning rate", f"valid {ranker.metric}", "best epoch", ""):
+    for column in ("learning rate", f"valid {ranker.metric}", "best epoch", "epochs", ""):
         table.add_column(column, justify="right", overflow="fold")
     for trial in ranker.trials_:
         rate, found = trial["learning_rate"], trial["metric"]
         kept = "kept" if rate == ranker.learning_rate_ else ""
         value = "went astray" if found is None else f"{found:.4f}"
-        table.add_row(f"{rate:g}", value, f"{trial['epoch'] or ''}", kept)
+        epochs = (f"{trial.get(name) or ''}" for name in ("epoch", "epochs"))
+        table.add_row(f"{rate:g}", value, *epochs, kept)
     if history.best_metric is not None:
         console.print(table)
     score = _score_of_several(ranker, parts)
@@ -302,19 +308,20 @@ def _summarise(ranker: ExtremeRanker, parts: Parts, seconds: float) -> None:
     epoch = history.best_step or history.steps[-1]
     what = f"learning rate {ranker.learning_rate_:g}, {history.unit} {epoch:,}"
     more = f", {ranker.members} networks" * (ranker.members > 1)
-    more += ", learned once more from all rows" * ranker.refit
+    more += ", learned once more from all rows" * ranker._refits(parts.valid is not None)
+    console.print(f"Kept with it: {ranker.features_.sentence}", markup=False)
     console.print(f"Kept: {what}{more}; {duration(seconds)}", markup=False)
 
 
 def _score_of_several(ranker: ExtremeRanker, parts: Parts) -> float | None:
     """The metric of networks that were not judged as they are, or together, while they learned."""
-    if parts.valid is None or not (ranker.refit or ranker.members > 1):
+    if parts.valid is None or ranker.members == 1:
         return None
     return ranker.score(parts.valid.X, parts.valid.Y)
 
 
 def _show_memory(
-    ranker: ExtremeRanker, data: MultiLabelData, judged: bool, data_ranks: int
+    ranker: ExtremeRanker, data: MultiLabelData, judged: bool, data_ranks: int, with_valid: bool
 ) -> None:
     from tierrank.cli.progress import size
     from tierrank.report.tables import plain_table
@@ -322,7 +329,10 @@ def _show_memory(
     launched = os.environ if "TORCHELASTIC_RUN_ID" in os.environ else {}
     ranks, here = (int(launched.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
     labels = -(-data.n_labels // max(1, ranks // data_ranks))
-    parts = needs(ranker, data.n_features, labels, learning_rates=len(rates(ranker)), judged=judged)
+    parts = needs(
+        ranker, data.n_features, labels, learning_rates=len(rates(ranker)), judged=judged,
+        all_labels=data.n_labels, with_valid=with_valid,
+    )  # fmt: skip
     table = plain_table(None, "memory for", "at most")
     for name, count in parts.items():
         table.add_row(name, size(count))
@@ -337,7 +347,14 @@ def _show_memory(
 
 
 def needs(
-    ranker: ExtremeRanker, n_features: int, n_labels: int, *, learning_rates: int, judged: bool
+    ranker: ExtremeRanker,
+    n_features: int,
+    n_labels: int,
+    *,
+    learning_rates: int,
+    judged: bool,
+    all_labels: int | None = None,
+    with_valid: bool = False,
 ) -> dict[str, int]:
     """Bytes by what they are for, at the time when most is needed; the data come on top.
 
@@ -351,16 +368,24 @@ def needs(
         how many are tried
     judged
         whether there is validation data, so that the best epoch is remembered
+    all_labels
+        of all processes; None: as many
+    with_valid
+        whether that is a file of its own, so that no rows are held out
     """
-    from tierrank.extreme.network import widths
+    from tierrank.extreme.network import skip_width, widths
 
     hidden = widths(ranker.hidden)
-    numbers = n_features * hidden[0] + hidden[0] + n_labels * (hidden[-1] + 1)
+    skip = skip_width(n_features, all_labels or n_labels) if ranker.skip else 0
+    combined = skip if skip < n_features else 0
+    numbers = n_features * (hidden[0] + combined) + hidden[0] + n_labels * (hidden[-1] + skip + 1)
     numbers += sum((one + 1) * other for one, other in pairwise(hidden))
     weights = numbers * BYTES
     moments = 2 if ranker.optimiser == "adam" else 1
     # Beside the network that learns, there are those of the runs before it.
-    earlier = max(int(learning_rates > 1), ranker.members - 1 + ranker.refit)
+    earlier = max(
+        int(learning_rates > 1), ranker.members - 1 + (judged and ranker._refits(with_valid))
+    )
     parts = {
         "weights": weights,
         "Adam's two moments" if moments == 2 else "AdaGrad's sums": moments * weights,
@@ -429,11 +454,10 @@ def _check_rates(ranker: ExtremeRanker, with_valid: bool) -> None:
     from tierrank.data import MultiLabelData
     from tierrank.extreme.runs import checked_rates
 
-    if not with_valid and ranker.validation == 0 and (len(rates(ranker)) > 1 or ranker.refit):
+    if not with_valid and ranker.validation == 0 and len(rates(ranker)) > 1:
         raise ValueError(
-            "without validation data there is no telling which learning rate is best, nor how many "
-            "epochs to refit with: give one, as with --learning-rate 0.001, and no refit, or leave "
-            "out --valid-fraction 0."
+            "without validation data there is no telling which learning rate is best: give one, as "
+            "with --learning-rate 0.001, or leave out --valid-fraction 0."
         )
     some = MultiLabelData([[1.0]], [[1, 0]])
     try:
