@@ -6,8 +6,9 @@
 DATA has mq2008, mq2007-agg, mslr-web10k-sample and lightgbm-rank. In a fold, a ranker learns from
 the training part, stops (trees, epochs) by NDCG@10 of the validation part, and is judged once by
 the test part; all trees, ours and theirs, have the settings that `BoostedRanker` has if nobody
-says otherwise. "Fair" ones then learn once more from training and validation rows, by as many
-members, whose scores are averaged. Nothing is chosen by a test part.
+says otherwise. In the fair comparison all trees have its settings by size ("auto", a rule that
+`boosted_settings.py` found on training and validation parts of first folds), and everybody learns
+once more from training and validation rows, by as many members, whose scores are averaged.
 
 A ranker in a fold is a file in OUT: the same command again does what is not done yet, several may
 run at once, and `--table` only prints. The table has the folds in which everybody is done. Tests
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,10 +29,10 @@ import numpy as np
 from command import Progress, machine
 from letor import METRIC, folds_of, shuffled
 
-import tierrank
 from tierrank._types import AnyArray
 from tierrank.data import RankingData, read
 from tierrank.metrics import from_name, holm, paired_test
+from tierrank.ranking.blended import BlendedRanker
 from tierrank.ranking.boosted import BoostedRanker
 from tierrank.ranking.comparison import QueryFold, hold_out
 from tierrank.ranking.features import Impute, QueryScale, Standardize
@@ -41,9 +43,9 @@ from tierrank.ranking.peers import peer_from
 from tierrank.storage import replace_file
 
 SETS = ("lightgbm-rank", "mslr-web10k-sample", "mq2008", "mq2007-agg")
-OURS = ("boosted", "linear", "neural")
-AVERAGE = "average of ours"  # of scores that are standardised in each query
+OURS = ("best", "boosted", "linear", "neural")
 FAIR = {"refit": True, "members": 3}
+BY_SIZE = dict.fromkeys(("leaves", "min_rows_per_leaf", "row_fraction", "feature_fraction"), "auto")
 SEED = 0
 
 
@@ -59,7 +61,7 @@ def ranker(name: str, missing: bool, threads: int) -> Any:
     steps = [QueryScale("rank"), Impute(1.1), Standardize()]
     own = {"random_state": SEED} | ({"features": steps} if missing else {})
     if name == "best":
-        return tierrank.BlendedRanker(random_state=SEED)  # type: ignore[attr-defined]
+        return BlendedRanker(boosted={"threads": threads}, random_state=SEED)
     return (LinearRanker if name == "linear" else NeuralRanker)(**own)
 
 
@@ -81,20 +83,19 @@ def cell_of(out: Path, name: str, fold: str, who: str, fair: bool) -> Path:
 
 def run_cell(who: str, fair: bool, fold: QueryFold, threads: int) -> dict[str, Any]:
     """Fit and test a ranker."""
-    import time
-
     assert fold.valid is not None
     train, valid, test = fold.train, fold.valid, fold.test
     model = ranker(who, bool(np.isnan(train.X).any()), threads)
     if fair:
-        model.set_params(**FAIR)
+        own = BY_SIZE if "leaves" in model.get_params() else {}
+        model.set_params(**FAIR, **own)
     begun = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # limits of iterations are part of the protocol
         model.fit(train.X, train.y, qid=train.qid, eval_set=(valid.X, valid.y, valid.qid))
     seconds = time.perf_counter() - begun
     scores = np.asarray(model.predict(test.X, qid=test.qid), dtype=np.float64)
-    return {"seconds": round(seconds, 2), "scores": scores.tolist(), "values": judged(scores, test)}
+    return {"seconds": round(seconds, 2), "values": judged(scores, test)}
 
 
 def judged(scores: AnyArray, test: RankingData) -> list[float]:
@@ -136,12 +137,6 @@ def collect(chosen: argparse.Namespace) -> dict[str, dict[tuple[str, bool], AnyA
             cells = {each: json.loads(path.read_text()) for each, path in paths.items()}
             for each, cell in cells.items():
                 parts.setdefault(each, []).extend(cell["values"])
-            for fair in (False, True) if {*OURS} <= {*chosen.rankers} else ():
-                own = [np.array(cells[who, fair]["scores"]) for who in OURS]
-                scaled = [QueryScale("standard").fit_transform(each[:, None], qid=fold.test.qid)
-                          for each in own]  # fmt: skip
-                mean = np.mean(scaled, axis=0)[:, 0]
-                parts.setdefault((AVERAGE, fair), []).extend(judged(mean, fold.test))
         if parts:
             found[name] = {each: np.array(values) for each, values in parts.items()}
     return found
@@ -186,8 +181,7 @@ def table(found: Mapping[str, Mapping[tuple[str, bool], AnyArray]]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Compute, and print the tables."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    blended = ["best"] if hasattr(tierrank, "BlendedRanker") else []
-    everybody = [*OURS, *blended, *PEERS]
+    everybody = [*OURS, *PEERS]
     options.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     options.add_argument("--out", type=Path, default=Path("out", "defaults"), metavar="DIR")
     options.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))

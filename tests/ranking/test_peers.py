@@ -8,6 +8,7 @@ import tierrank as tr
 from tierrank import metrics
 from tierrank.data import RankingData
 from tierrank.ranking import peers
+from tierrank.ranking.boosted import by_size
 from tierrank.ranking.comparison import compare, query_folds
 from tierrank.ranking.peers import ALL, peer_from
 
@@ -96,6 +97,16 @@ def test_members_are_other_models_and_their_scores_are_averaged(parts, refit, ro
     assert not np.allclose(scores[0], scores[1])
     assert not np.allclose(scores[1], scores[2])
     np.testing.assert_allclose(several.predict(test.X), np.mean(scores, axis=0), rtol=1e-6)
+
+
+def test_settings_by_size_are_those_of_boosted_rankers(parts):
+    train, _, test = parts
+    auto = dict.fromkeys(
+        ("leaves", "min_rows_per_leaf", "row_fraction", "feature_fraction"), "auto"
+    )
+    by_rule = {name: by_size(name, len(train)) for name in auto}
+    one, other = (fitted("lightgbm:lambdarank", parts, members=2, **own) for own in (auto, by_rule))
+    np.testing.assert_array_equal(one.predict(test.X), other.predict(test.X))
 
 
 def test_without_validation_rows_all_trees_are_kept(parts):

@@ -19,6 +19,7 @@ from tierrank import metrics
 from tierrank._types import AnyArray, FloatArray
 from tierrank.data.mapped import stacked
 from tierrank.names import did_you_mean
+from tierrank.ranking.boosted import by_size
 from tierrank.tiers.labels import group_rows
 from tierrank.training import History, Watch
 from tierrank.training.settings import check_count, member_seed, seed_from
@@ -72,8 +73,8 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
     objective
         the library's name of it
     trees, learning_rate, leaves, min_rows_per_leaf, l2, row_fraction, feature_fraction, patience
-        as in `BoostedRanker`. XGBoost has no least number of rows in a leaf. CatBoost grows its own
-        kind of trees, symmetric ones, with the depth that has as many leaves or fewer.
+        as in `BoostedRanker`, "auto" too. XGBoost has no least number of rows in a leaf. CatBoost
+        grows its own kind of trees, symmetric ones, as deep as have so many leaves or fewer.
     refit, members, metric, threads, random_state
         as in `BoostedRanker`
     """
@@ -86,11 +87,11 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
         *,
         trees: int = 500,
         learning_rate: float = 0.05,
-        leaves: int = 31,
-        min_rows_per_leaf: int = 20,
+        leaves: int | Literal["auto"] = 31,
+        min_rows_per_leaf: int | Literal["auto"] = 20,
         l2: float = 1.0,
-        row_fraction: float = 1.0,
-        feature_fraction: float = 1.0,
+        row_fraction: float | Literal["auto"] = 1.0,
+        feature_fraction: float | Literal["auto"] = 1.0,
         patience: int = 50,
         refit: bool | Literal["auto"] = False,
         members: int = 1,
@@ -123,6 +124,7 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
         if self.refit is True and eval_set is None:
             raise ValueError("refit=True needs an eval_set, whose rows a refit learns from, too")
         rows = Rows(X, y, qid)
+        self._size = len(rows)
         valid = None if eval_set is None else Rows(*eval_set)
         seed, trees = seed_from(self.random_state), self.trees
         self.history_, *first = self._grown(rows, valid, trees, seed, watch)
@@ -130,7 +132,7 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
         if valid is not None and self.refit:
             trees = max(1, round(first[1] * (len(rows) + len(valid)) / len(rows)))
             rows, valid, self._models = _together(rows, valid), None, []
-        draws = self.row_fraction < 1 or self.feature_fraction < 1
+        draws = self._given("row_fraction") < 1 or self._given("feature_fraction") < 1
         for number in range(len(self._models), self.members):
             another = member_seed(seed, number)
             own = rows if draws or not number else rows.drawn(another)
@@ -150,6 +152,11 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
         """[rows] scores, the mean over the members."""
         scores = [self._predict(model, X, kept) for model, kept in self._models]
         return np.asarray(np.mean(scores, axis=0), dtype=np.float64)
+
+    def _given(self, name: str) -> Any:
+        """A setting; "auto" is by the size of the training part, as in `BoostedRanker`."""
+        value = getattr(self, name)
+        return by_size(name, self._size) if value == "auto" else value
 
     def _judge(self, valid: Rows, history: History, watch: Watch | None) -> Judge:
         """Called with the validation rows' scores after each tree: notes and tells their metric."""
@@ -198,12 +205,12 @@ class LightGBMPeer(TreePeer):
             "metric": "None",
             "verbosity": -1,
             "learning_rate": self.learning_rate,
-            "num_leaves": self.leaves,
-            "min_data_in_leaf": self.min_rows_per_leaf,
+            "num_leaves": self._given("leaves"),
+            "min_data_in_leaf": self._given("min_rows_per_leaf"),
             "lambda_l2": self.l2,
-            "bagging_fraction": self.row_fraction,
-            "bagging_freq": 1 if self.row_fraction < 1 else 0,
-            "feature_fraction": self.feature_fraction,
+            "bagging_fraction": self._given("row_fraction"),
+            "bagging_freq": 1 if self._given("row_fraction") < 1 else 0,
+            "feature_fraction": self._given("feature_fraction"),
             "num_threads": self._threads(),
             "seed": seed % 2**31,
             "deterministic": True,
@@ -243,11 +250,11 @@ class XGBoostPeer(TreePeer):
             "tree_method": "hist",
             "grow_policy": "lossguide",
             "max_depth": 0,
-            "max_leaves": self.leaves,
+            "max_leaves": self._given("leaves"),
             "learning_rate": self.learning_rate,
             "lambda": self.l2,
-            "subsample": self.row_fraction,
-            "colsample_bytree": self.feature_fraction,
+            "subsample": self._given("row_fraction"),
+            "colsample_bytree": self._given("feature_fraction"),
             "nthread": self._threads(),
             "seed": seed % 2**31,
         }
@@ -287,16 +294,16 @@ class CatBoostPeer(TreePeer):
             "loss_function": self.objective,
             "iterations": trees,
             "learning_rate": self.learning_rate,
-            "depth": max(1, int(np.log2(self.leaves))),
+            "depth": max(1, int(np.log2(self._given("leaves")))),
             "l2_leaf_reg": self.l2,
-            "rsm": self.feature_fraction,
+            "rsm": self._given("feature_fraction"),
             "thread_count": self._threads(),
             "random_seed": seed % 2**31,
             "verbose": False,
             "allow_writing_files": False,
         }
-        if self.row_fraction < 1:
-            params |= {"bootstrap_type": "Bernoulli", "subsample": self.row_fraction}
+        if self._given("row_fraction") < 1:
+            params |= {"bootstrap_type": "Bernoulli", "subsample": self._given("row_fraction")}
         data = catboost.Pool(rows.X, rows.y, group_id=_numbers(rows.lengths))
         if valid is None or judge is None:
             return catboost.CatBoost(params).fit(data)
