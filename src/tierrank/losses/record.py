@@ -155,6 +155,8 @@ class Entry:
         return self.likelihood and (options or {}).get("alpha") is None
 
 
+_NOT_CONVEX = "is not convex: its curvature where a fit ends may be that of no minimum"
+
 # fmt: off
 OBJECTIVES: dict[str, Entry] = {entry.name: entry for entry in (
     Entry("pl-partition", "pl_partition", "PLPartition", "likelihood", "Ma et al., 2021",
@@ -215,11 +217,14 @@ OBJECTIVES: dict[str, Entry] = {entry.name: entry for entry in (
           convex=False, continuous=False,
           without_errors="jumps where items change places"),
     Entry("approx-ndcg", "approx_ndcg", "ApproxNDCG", "metric", "Qin et al., 2010",
-          hessian="constant", convex=False),
+          hessian="constant", convex=False,
+          without_errors=_NOT_CONVEX),
     Entry("neural-ndcg", "neural_ndcg", "NeuralNDCG", "metric", "Pobrotyn and Białobrzeski, 2021",
-          hessian="constant", convex=False),
+          hessian="constant", convex=False,
+          without_errors=_NOT_CONVEX),
     Entry("expected-ndcg", "expected_ndcg", "ExpectedNDCG", "metric", "Oosterhuis, 2021",
-          hessian="constant", convex=False),
+          hessian="constant", convex=False,
+          without_errors=_NOT_CONVEX),
     Entry("pl-rank", "pl_rank", "PLRank", "metric", "Oosterhuis, 2021",
           hessian="constant", stochastic=True, convex=False,
           without_errors="is fitted by a random gradient"),
