@@ -275,7 +275,9 @@ class ItemsRest:
         """Add what is named, by log(1 + e^−w)."""
         by_list = ranks.sum(self.by_list)
         by_list.index_add_(0, self.lists, softplus(-self.scores.double()))
-        _refuse_infinite(by_list.isfinite())
+        finite = by_list.isfinite()
+        finite[self.lists[~self.scores.isfinite()]] = False  # log(1 + e^−inf) is 0
+        _refuse_infinite(finite)
         return by_list.to(self.scores), -torch.sigmoid(-self.scores)
 
     def gradient(self, block: Block, by_list: Tensor) -> Tensor:
