@@ -7,6 +7,7 @@ import tierrank as tr
 from tierrank import metrics
 from tierrank.data import RankingData
 from tierrank.ranking.comparison import Comparison, compare, query_folds
+from tierrank.ranking.peers import peer_from
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +73,32 @@ def test_if_all_fail_it_says_why(data):
         comparison.add(result)
     with pytest.raises(ValueError, match="no ranker could be fitted: fold 1: objective_params"):
         comparison.standings()
+
+
+def test_categories_stay_what_they_are_and_are_refused_for_peers():
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(2)
+    kinds, worth = tuple("abcdef"), np.array([0.0, 3.0, -3.0, 2.0, -2.0, 1.0])
+    code = rng.integers(6, size=4000)
+    y = np.digitize(worth[code] + rng.gumbel(size=4000), [0, 2]).astype(float)
+    rows = RankingData(
+        code[:, None].astype(float), y, np.repeat(np.arange(400), 10),
+        feature_names=("kind",), categories={"kind": kinds},
+    )  # fmt: skip
+    (fold, _) = query_folds(rows, 2)
+    rankers = {
+        "ours": tr.BoostedRanker(trees=5, random_state=0),
+        "theirs": peer_from("lightgbm:lambdarank", trees=5),
+    }
+    found = {each.name: each for each in compare(rankers, [fold], [metrics.from_name("ndcg@5")])}
+    ours = tr.BoostedRanker(trees=5, random_state=0)
+    ours.fit(fold.train, fold.train.y, qid=fold.train.qid, eval_set=fold_rows(fold.valid))
+    scores = ours.predict(fold.test, qid=fold.test.qid)
+    expected = metrics.ndcg(scores, fold.test.y, qid=fold.test.qid, k=5, reduction="none")
+    np.testing.assert_allclose(found["ours"].values["ndcg@5"], expected, rtol=0, atol=1e-12)
+    assert ours.categories_  # the trees knew
+    assert "columns with categories (kind)" in found["theirs"].failure
+
+
+def fold_rows(part):
+    return part, part.y, part.qid

@@ -309,20 +309,29 @@ def compare(
 def _one_fold(
     name: str, ranker: Ranker | TreePeer, fold: Parts, metrics: list[Metric], watch: Watch | None
 ) -> FoldResult:
+    from tierrank.ranking.peers import TreePeer
+
     train, valid, test = fold.train, fold.valid, fold.test
     assert test is not None
     begin = time.perf_counter()
+
+    def rows(part: RankingData) -> Any:
+        """For ours, all that is known of the columns; for the libraries, the numbers."""
+        if not isinstance(ranker, TreePeer):
+            return part
+        if part.categories:
+            raise ValueError(
+                f"columns with categories ({', '.join(part.categories)}) are not compared with "
+                "those of other libraries: leave them out, or take BoostedRanker on the library"
+            )
+        return part.X
+
     try:
-        ranker.fit(
-            train.X,
-            train.y,
-            qid=train.qid,
-            eval_set=None if valid is None else (valid.X, valid.y, valid.qid),
-            watch=watch,
-        )
+        held_out = None if valid is None else (rows(valid), valid.y, valid.qid)
+        ranker.fit(rows(train), train.y, qid=train.qid, eval_set=held_out, watch=watch)
     except ValueError as error:
         return FoldResult(name, fold.name, {}, time.perf_counter() - begin, failure=str(error))
     seconds = time.perf_counter() - begin
-    scores = ranker.predict(test.X, qid=test.qid)
+    scores = ranker.predict(rows(test), qid=test.qid)
     values = evaluate(scores, test.y, metrics, qid=test.qid, reduction="none")
     return FoldResult(name, fold.name, values, seconds, ranker.history_.best_step)
