@@ -91,7 +91,7 @@ def test_features_may_be_left_to_the_ranker_or_out():
         ({"kind": "boosted", "settings": {"n_jobs": 5}}, "--set n_jobs: use --threads"),
         ({"objective": "Rank:NDCG"}, "no objective 'Rank:NDCG': it .* Begin with 'pl-partition'"),
         ({"objective": "lambdarank"}, "no objective 'lambdarank': it .* Begin with 'pl-partition'"),
-        ({"objective": "rank:ndcg"}, "no objective 'rank:ndcg': it weighs the pairs of ranknet"),
+        ({"objective": "rank:ndcg"}, "no objective 'rank:ndcg': it is lambdaloss here"),
         ({"features": ["standardise"]}, "Did you mean 'standardize'"),
         ({"features": ["second-order:limit=1"]}, "second-order:limit=1: .*limit"),
         ({"metric": "ndgc@10"}, "did you mean 'ndcg'"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_matrix
+from torch.nn.functional import softplus
 
 import tierrank as tr
 from tierrank.extreme import FUSED
@@ -143,7 +144,7 @@ def test_a_batch_with_all_rows_has_every_label_for_sure():
 
 
 @pytest.mark.parametrize("objective", FUSED)
-def test_a_batch_of_one_row_has_no_rest_and_no_loss(objective):
+def test_a_batch_of_one_row_has_no_rest_and_only_items_by_themselves_a_loss(objective):
     Y = label_rows()
     sampler = sampler_from("in-batch", 1, Y, 1)
     tiers = tr.Tiers.from_positives(Y[2])
@@ -151,10 +152,11 @@ def test_a_batch_of_one_row_has_no_rest_and_no_loss(objective):
     weights = torch.full((6,), -torch.inf)
     weights[sample.labels] = sample.log_weights
     assert not weights.isnan().any()
-    losses = fused_losses(
-        torch.ones(1, 2), torch.randn(6, 2), torch.zeros(6), tiers, objective, log_weights=weights
-    )
-    assert losses.by_list.tolist() == [0]
+    hidden, weight = torch.ones(1, 2), torch.randn(6, 2)
+    losses = fused_losses(hidden, weight, torch.zeros(6), tiers, objective, log_weights=weights)
+    own = (hidden @ weight.T)[0, tiers.items]
+    expected = softplus(-own).sum().item() if objective == "bce" else 0
+    assert losses.by_list.tolist() == [pytest.approx(expected, rel=1e-6)]
 
 
 def test_more_draws_come_nearer_to_the_whole_rest():
