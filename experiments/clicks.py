@@ -1,7 +1,7 @@
 """Learning from the clicks of a biased ranker, judged by grades that nobody clicked.
 
-    python experiments/clicks.py --data ../shared/data/mq2008 --out out/clicks
-    python experiments/clicks.py --data ../shared/data/mq2008 --model cascade --sizes 100000
+    python experiments/clicks.py --data FOLDER/mq2008 --out out/clicks
+    python experiments/clicks.py --data FOLDER/mq2008 --model cascade --sizes 100000
 
 A production ranker (a linear one, fitted to one query in a hundred) shows ten items a session, and
 a simulated user clicks. From so many clicks everybody learns: linear and boosted rankers without
