@@ -69,8 +69,8 @@ def lambda_loss(
 
     With r_i the place of i by falling score, G_i its gain over the best DCG, D(r) = log2(1 + r):
 
-        lambdarank    ω = |1/D(r_i) − 1/D(r_j)| |G_i − G_j|, what a swap changes in NDCG
-        ndcg-loss2    ω = (1/D(m) − 1/D(m + 1)) |G_i − G_j|,  m = |r_i − r_j|
+        lambdarank    ω = ``|1/D(r_i) − 1/D(r_j)| · |G_i − G_j|``, what a swap changes in NDCG
+        ndcg-loss2    ω = (1/D(m) − 1/D(m + 1)) ``|G_i − G_j|``,  m = ``|r_i − r_j|``
         ndcg-loss2++  ω = μ times that of ndcg-loss2 + that of lambdarank
         ndcg-loss1    ω = G_i / D(r_i) on all pairs of i with others, also of its own tier
         ranknet       ω = 1
@@ -248,7 +248,7 @@ def _swap_differences(
 ) -> tuple[Tensor, Tensor]:
     """α and β [lists, places]: a swap of a with b below it changes the metric by α_a − β_b.
 
-    Times |G_a − G_b|; derived in `native/metric_pairs.hpp`.
+    Times ``|G_a − G_b|``; derived in `native/metric_pairs.hpp`.
     """
     if metric == "ndcg":
         return discount.expand_as(gains), discount.expand_as(gains)
