@@ -139,8 +139,10 @@ $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml constraints.txt $(NATI
 	$(call pip_install,[bench])
 	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
+DIST := [dev,dist]  # a comma would part the arguments of a call
+
 $(VENV)/.installed-dist: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
-	$(call pip_install,[dev,dist])
+	$(call pip_install,$(strip $(DIST)))
 	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
 
 $(VENV)/.installed-docs: $(VENV)/.created pyproject.toml constraints.txt $(NATIVE)
