@@ -31,11 +31,16 @@ def content(folder):
 
 def check_that_all_is_whole(out):
     """What has its final name can be read; what has not is a hidden .part that nobody reads."""
-    for folder, name in ((out, "model"), (out / "checkpoint", "checkpoint")):
+    refit = out / "checkpoint" / "refit-0"
+    for folder, name in (
+        (out, "model"), (out / "checkpoint", "checkpoint"), (refit, "checkpoint"),
+    ):  # fmt: skip
         if storage.exists(folder, name):
             storage.read(folder, name)
     for path in out.rglob("*"):
-        known = path.name.startswith(("model", "checkpoint", "curve", ".checkpoint.old"))
+        known = path == refit or path.name.startswith(
+            ("model", "checkpoint", "curve", ".checkpoint.old")
+        )
         assert known or (path.name.startswith(".") and path.suffix == ".part"), path
     curve = out / "curve.csv"
     if curve.exists():

@@ -88,7 +88,7 @@ def test_what_is_done_is_read_and_other_settings_or_data_are_not_taken_for_it(da
 
 def test_a_fit_that_was_cut_short_goes_on_from_its_state(data, tmp_path):
     store = Store(tmp_path, data)
-    fit = network(max_epochs=6, learning_rate=[1e-3, 1e-2])
+    fit = network(max_epochs=6, learning_rate=[1e-3, 1e-2], halving=False, refit=False)
     said = []
 
     def interrupt(text):

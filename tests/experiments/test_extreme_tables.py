@@ -14,7 +14,7 @@ import extreme_sensitivity
 import extreme_tables
 import numpy as np
 import pytest
-from extreme_options import named_values
+from extreme_options import PAPER, QUICK, named_values
 from leml import Leml
 from printed import LEADERS, XML
 
@@ -102,9 +102,7 @@ def test_tables_1_and_4_have_what_the_estimator_gives_beside_what_is_printed(fir
     for method, name in (("PL-Partition", "pl-partition"), ("RankNet", "ranknet")):
         values = direct(
             parts,
-            lambda seed, name=name: ExtremeRanker(
-                name, hidden=16, max_epochs=2, learning_rate=[1e-2], random_state=seed
-            ),
+            lambda seed, name=name: ExtremeRanker(name, random_state=seed, **PAPER | QUICK),
         )
         assert len(values) == 16
         for measure, by_seed in values.items():
@@ -130,7 +128,7 @@ def test_the_best_of_every_row_is_named(first):
 
 
 def test_differences_are_paired_by_seeds(first, parts):
-    settings = {"hidden": 16, "max_epochs": 2, "learning_rate": [1e-2]}
+    settings = PAPER | QUICK
     one, other = (
         direct(parts, lambda seed, name=name: ExtremeRanker(name, random_state=seed, **settings))
         for name in ("pl-partition", "pl-lb")
@@ -200,6 +198,7 @@ def test_beyond_shows_networks_alone_and_averaged_with_propensities(run, parts):
         for power in ("", ", τ = 0.5")
     ]
     settings = {
+        **PAPER,
         **extreme_beyond.WIDE,
         "hidden": [12],
         "max_epochs": 2,
