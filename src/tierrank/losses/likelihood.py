@@ -38,22 +38,48 @@ def pl_partition(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Any:
-    """Minus the exact log-probability of the tiers (PL-Partition; Ma et al., 2021).
+    """Negative exact log-probability of the tiers (PL-Partition; Ma et al., 2021).
 
     All orders inside a tier are summed over; see `tierrank.log_prob`.
 
     Parameters
     ----------
-    scores, tiers
-        as in `tierrank.log_prob`
-    alpha
-        how much the places count: the loss is −Σ_m α_m log P(S_m > S_{m+1} ∪ …), with α_m the
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    alpha : "gain", callable or sequence of float, optional
+        How much the places count: the loss is −Σ_m α_m log P(S_m > S_{m+1} ∪ …), with α_m the
         mean of α(i) over the places i that tier m takes. "gain" is p-ListMLE's choice, here for
         any ties; see `p_list_mle` for the others. Without it, all count alike.
-    weights
-        [lists] how much each list counts
-    reduction
-        "mean" over the lists (by weight), "sum", or "none" for one loss a list
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    tierrank.log_prob : The log-probability itself.
+    pl_efron : A cheap approximation that is close.
+    pl_lower_bound : A cheap lower bound.
+    list_mle : Of a strict order.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores, tiers = np.log([4.0, 2.0, 1.0]), tr.Tiers.from_labels([1, 1, 0])
+    >>> tr.losses.pl_partition(scores, tiers)  # −log(4/7 · 2/3 + 2/7 · 4/5)
+    array(0.49507727)
     """
     given = Scores(scores)
     by_tier = None if alpha is None else tier_weights(alpha, tiers)
@@ -70,11 +96,46 @@ def pl_top_k(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Any:
-    """Minus the log-probability of the first k places alone (PL-TopK; Xia et al., 2009).
+    """Negative log-probability of the first k places alone (PL-TopK; Xia et al., 2009).
 
     What comes after them is one last tier (`Tiers.top`). Ties among the first k are summed over,
     so that strict rankings are not needed; where they are known, this is the oracle that Ma et
-    al. (2021) compare with. Parameters as in `pl_partition`.
+    al. (2021) compare with.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    k : int
+        How many places.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pl_partition : The exact likelihood.
+    list_mle : Of a strict order.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores, tiers = np.log([4.0, 2.0, 1.0]), tr.Tiers.from_labels([2, 1, 0])
+    >>> float(np.exp(-tr.losses.pl_top_k(scores, tiers, k=1)))  # the first is first: 4/7
+    0.57142857
     """
     return pl_partition(scores, tiers.top(k), weights=weights, reduction=reduction)
 
@@ -89,12 +150,51 @@ def list_mle(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Any:
-    """Minus the log-probability of one full ranking (ListMLE; Xia et al., 2008).
+    """Negative log-probability of one full ranking (ListMLE; Xia et al., 2008).
 
     The papers' ListMLE needs a strict order, and where the data have ties it invents one: the
     order of the input (``ties="input"``), or one drawn at random (``"random"``, by
     `generator`). By default nothing is invented: the ties are summed over, which is
     `pl_partition`. A rest that is not written down always stays tied.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    ties : {"exact", "input", "random"}
+        What becomes of ties: "exact" sums over their orders, "input" takes the order of the input,
+        "random" draws one.
+    generator : Generator or int, optional
+        A torch generator or an integer seed, for what is drawn; without one, torch's global
+        generator.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pl_partition : The exact likelihood.
+    p_list_mle : Places weighted.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores, tiers = np.log([4.0, 2.0, 1.0]), tr.Tiers.from_labels([1, 1, 0])
+    >>> float(np.exp(-tr.losses.list_mle(scores, tiers, ties="input")))  # 4/7 · 2/3
+    0.38095238
     """
     strict = without_ties(tiers, ties, generator)
     return pl_partition(scores, strict, weights=weights, reduction=reduction)
@@ -111,20 +211,55 @@ def p_list_mle(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Any:
-    """Minus the log-probability of each choice, weighted by place (p-ListMLE; Lan et al., 2014).
+    """Negative log-probability of each choice, weighted by place (p-ListMLE; Lan et al., 2014).
 
     With the i-th best item at place i, −Σ_i α(i) (w_i − lse(w_i, …, w_n)). Ties as in `list_mle`;
     where they are summed over, a tier is weighted by the mean of α over the places it takes.
 
     Parameters
     ----------
-    alpha
-        decreasing weights of the places: "gain", the paper's 2^(n − i) − 1 divided by its sum
-        over the list's n items, which overflows at no length; a function of (position, length),
-        both tensors, positions from 1 (`losses.gain` is the paper's as printed); or the numbers
-        α(1), α(2), …, after which it is 0
-    ties, generator
-        as in `list_mle`
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    alpha : "gain", callable or sequence of float
+        Decreasing weights of the places: "gain", the paper's 2^(n − i) − 1 divided by its sum over
+        the list's n items, which overflows at no length; a function of (position, length), both
+        tensors, positions from 1 (`losses.gain` is the paper's as printed); or the numbers α(1),
+        α(2), …, after which it is 0.
+    ties : {"exact", "input", "random"}
+        What becomes of ties: "exact" sums over their orders, "input" takes the order of the input,
+        "random" draws one.
+    generator : Generator or int, optional
+        A torch generator or an integer seed, for what is drawn; without one, torch's global
+        generator.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    list_mle : Of a strict order.
+    gain : The paper's weights of places.
+    pl_partition : The exact likelihood.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores, tiers = np.log([4.0, 2.0, 1.0]), tr.Tiers.from_labels([2, 1, 0])
+    >>> float(tr.losses.p_list_mle(scores, tiers, alpha=[1.0]))  # the first place alone: log 7/4
+    0.55961579
     """
     strict = without_ties(tiers, ties, generator)
     return pl_partition(scores, strict, alpha=alpha, weights=weights, reduction=reduction)
@@ -148,11 +283,44 @@ def without_ties(tiers: Tiers, ties: Ties, generator: torch.Generator | int | No
 def pl_lower_bound(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
-    """Minus a lower bound of the log-probability (PL-LB; Hino et al., 2010).
+    """Negative lower bound of the log-probability (PL-LB; Hino et al., 2010).
 
     With R_m the tier S_m and all below it, log P(S_m > R_{m+1}) ≥ log n_m! + Σ_{i∈S_m}
     (w_i − lse(R_m)): every item of the tier is drawn as if the others were still there. In
-    survival analysis this is Breslow's approximation. Parameters as in `pl_partition`.
+    survival analysis this is Breslow's approximation.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pl_partition : The exact likelihood.
+    pl_efron : A cheap approximation that is close.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores, tiers = np.log([4.0, 2.0, 1.0]), tr.Tiers.from_labels([1, 1, 0])
+    >>> tr.losses.pl_lower_bound(scores, tiers)  # pl_partition says 0.4951
+    array(1.11923158)
     """
     given = Scores(scores)
     return reduced(given, _approximate(given.values, tiers, efron=False), weights, reduction)
@@ -167,12 +335,44 @@ def pl_lower_bound_hessian(rows: FloatArray, tiers: Tiers) -> FloatArray:
 def pl_efron(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
-    """Minus Efron's approximation of the log-probability (PL-Efron; Efron, 1977).
+    """Negative log-probability, approximated (PL-Efron; Efron, 1977).
 
     With R_m the tier S_m and all below it, log P(S_m > R_{m+1}) is taken for log n_m! +
     Σ_{i∈S_m} w_i − Σ_{l<n_m} log(Σ_{R_m} e^w − (l/n_m) Σ_{S_m} e^w): when the l-th item is
     drawn, the tier has lost l average items. As cheap as `pl_lower_bound`, and much closer.
-    Parameters as in `pl_partition`.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pl_partition : The exact likelihood.
+    pl_lower_bound : A cheap lower bound.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores, tiers = np.log([4.0, 2.0, 1.0]), tr.Tiers.from_labels([1, 1, 0])
+    >>> tr.losses.pl_efron(scores, tiers)  # log 7/4; pl_partition says 0.4951
+    array(0.55961579)
     """
     given = Scores(scores)
     return reduced(given, _approximate(given.values, tiers, efron=True), weights, reduction)
@@ -238,9 +438,31 @@ def _formula(values: Tensor, tiers: Tiers, *, efron: bool) -> Tensor:
 
 
 def gain(position: Tensor, length: Tensor) -> Tensor:
-    """α(i) = 2^(n − i) − 1, the gain of NDCG for grades n − i (Lan et al., 2014), as printed.
+    """Gain of NDCG for grades n − i, 2^(n − i) − 1, as printed by Lan et al. (2014).
 
     Overflows in long lists: ``"gain"`` is the same divided by its sum over the list.
+
+    Parameters
+    ----------
+    position : Tensor
+        Places i, from 1.
+    length : Tensor
+        Lengths n of the lists they are in.
+
+    Returns
+    -------
+    Tensor
+        Weights α(i) of the places.
+
+    See Also
+    --------
+    p_list_mle : Places weighted.
+
+    Examples
+    --------
+    >>> import torch, tierrank as tr
+    >>> tr.losses.gain(torch.tensor([1.0, 2.0, 3.0]), torch.tensor(3.0))
+    tensor([3., 1., 0.])
     """
     return torch.exp2(length - position) - 1
 

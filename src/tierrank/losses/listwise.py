@@ -33,8 +33,40 @@ def list_net(
     """Cross-entropy between softmax(grades) and softmax(scores) (ListNet; Cao et al., 2007).
 
     −Σ_j p_j log q_j, where p_j ∝ e^{grade of j} and q_j ∝ e^{w_j} are the chances to come
-    first. Not zero for a list of one tier: there it asks for equal scores. Parameters as in
-    `pl_partition`.
+    first. Not zero for a list of one tier: there it asks for equal scores.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    att_rank : The same with the relevant grades alone.
+    pl_partition : The exact likelihood.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores, tiers = np.log([4.0, 2.0, 1.0]), tr.Tiers.from_labels([1, 1, 0])
+    >>> tr.losses.list_net(scores, tiers)  # Σ p_j log 1/q_j with q = 4/7, 2/7, 1/7
+    array(1.0677229)
     """
     given = Scores(scores)
     return reduced(given, _cross_entropy(given.values, tiers, False), weights, reduction)
@@ -57,7 +89,40 @@ def att_rank(
 
     −Σ_j a_j log q_j with a_j ∝ e^{grade of j} for grades above 0, else 0, and q_j ∝ e^{w_j}; 0 for
     a list without any such grade. Over two tiers this is `pl_lower_bound` without its constant,
-    divided by the size of the upper one. Parameters as in `pl_partition`.
+    divided by the size of the upper one.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    list_net : The same with all grades.
+    pl_lower_bound : A cheap lower bound.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> scores, tiers = np.log([4.0, 2.0, 1.0]), tr.Tiers.from_labels([1, 1, 0])
+    >>> tr.losses.att_rank(scores, tiers)  # −log(4/7 · 2/7) / 2
+    array(0.90618939)
     """
     given = Scores(scores)
     return reduced(given, _cross_entropy(given.values, tiers, True), weights, reduction)
@@ -79,7 +144,39 @@ def rank_cosine(
     ½ (1 − Σ g_j w_j / (‖g‖ ‖w‖)), from 0 to 1. It depends on where the scores' zero is. If all
     scores or all grades of a list are 0 there is no angle: the loss is ½, and its gradient at
     zero scores points away from the grades, so that a model that starts from zeros can learn.
-    Parameters as in `pl_partition`.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    list_net : The same with all grades.
+    att_rank : The same with the relevant grades alone.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> tiers = tr.Tiers.from_labels([2, 1, 0])
+    >>> float(tr.losses.rank_cosine([2.0, 1.0, 0.0], tiers))  # scores that are the grades
+    0.0
     """
     given = Scores(scores)
     lists = _GradedLists(given.values, tiers)
@@ -98,7 +195,33 @@ def bce(scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction 
 
     Relevant is what has a grade above 0, and in a catalogue with a rest all that a list names. Each
     item is judged against a threshold, 0, and not against the others: scores are log-odds, and a
-    list of one tier says something too. Parameters as in `pl_partition`.
+    list of one tier says something too.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    list_net : The same with all grades.
+    pl_partition : The exact likelihood.
 
     Examples
     --------

@@ -84,21 +84,47 @@ def lambda_loss(
 
     Parameters
     ----------
-    scores, tiers, weights, reduction
-        as in `pl_partition`
-    weighting, mu, sigma
-        as above
-    metric
-        "ndcg", "map" (average precision), "mrr" (reciprocal rank), or "precision" at k
-    k
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weighting : {"ndcg-loss1", "ndcg-loss2", "ndcg-loss2++", "lambdarank", "ranknet"}
+        Of pairs, as above.
+    metric : {"ndcg", "map", "mrr", "precision"}
+        "ndcg", "map" (average precision), "mrr" (reciprocal rank), or "precision" at k.
+    k : int, optional
         NDCG@k, and P@k (10, if None); a pair with neither item in the first k places counts for
-        nothing
-    gain
-        of a grade g: "exp2", 2^g − 1, or "linear", g
-    relevant
-        the least grade of a relevant item, for the metrics that know only these
-    likelihood
-        λ: adds that many times the loss of `pl_partition`
+        nothing.
+    gain : {"exp2", "linear"}
+        Of a grade g: "exp2", 2^g − 1, or "linear", g.
+    relevant : float
+        The least grade of a relevant item, for the metrics that know only these.
+    sigma : float
+        How steep the logistic loss is, σ.
+    mu : float
+        The factor μ of ndcg-loss2++.
+    likelihood : float
+        Adds so many times the loss of `pl_partition`.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    ranknet : Logistic pairs.
+    expected_ndcg : Expected NDCG, exactly.
+    approx_ndcg : NDCG at smooth ranks.
 
     Examples
     --------
@@ -291,8 +317,40 @@ def approx_ndcg(
 
     with G the gains over the best DCG of the list. The lower the temperature T, the closer to
     NDCG, and the less there is to learn from scores that are far apart (the paper's α is 1/T).
-    Not convex. Takes time proportional to the pairs, memory to the items. Other parameters as in
-    `lambda_loss`.
+    Not convex. Takes time proportional to the pairs, memory to the items.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    temperature : float
+        T: the lower, the closer to NDCG and the less smooth.
+    gain : {"exp2", "linear"}
+        Of a grade g: "exp2", 2^g − 1, or "linear", g.
+    likelihood : float
+        Adds so many times the loss of `pl_partition`.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    neural_ndcg : NDCG after a smooth sort.
+    expected_ndcg : Expected NDCG, exactly.
+    lambda_loss : Pairs weighted by a metric.
 
     Examples
     --------
@@ -348,12 +406,40 @@ def expected_ndcg(
     independently, so that its place is one plus a Poisson-binomial number; the integral over
     that time is computed to 1e-12 (1e-7 for scores in float32), by `native/expected_dcg.hpp`.
     Smooth, and not convex: where scores are far apart and wrong, the gradient vanishes. Takes
-    time proportional to items times k, for any scores. Other parameters as in `lambda_loss`.
+    time proportional to items times k, for any scores.
 
     Parameters
     ----------
-    k
-        None for all places, where the time is proportional to the square of the items
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    k : int or None
+        NDCG@k; None for all places, where the time is proportional to the square of the items.
+    gain : {"exp2", "linear"}
+        Of a grade g: "exp2", 2^g − 1, or "linear", g.
+    likelihood : float
+        Adds so many times the loss of `pl_partition`.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pl_rank : Its gradient, from draws.
+    approx_ndcg : NDCG at smooth ranks.
+    lambda_loss : Pairs weighted by a metric.
 
     Examples
     --------
@@ -452,7 +538,42 @@ def neural_ndcg(
     with P scaled `scalings` times to rows and columns of sum 1 (Sinkhorn). Read by columns instead
     of rows the double sum is the paper's transposed NeuralNDCG: the same number. Takes time
     and memory proportional to the square of the items, in torch on every device. Other
-    parameters as in `lambda_loss`.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    k : int, optional
+        NDCG@k: how many places count; None for all.
+    temperature : float
+        T: the lower, the closer to NDCG and the less smooth.
+    scalings : int
+        Steps of Sinkhorn's algorithm.
+    gain : {"exp2", "linear"}
+        Of a grade g: "exp2", 2^g − 1, or "linear", g.
+    likelihood : float
+        Adds so many times the loss of `pl_partition`.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    approx_ndcg : NDCG at smooth ranks.
+    expected_ndcg : Expected NDCG, exactly.
 
     Examples
     --------
@@ -516,14 +637,41 @@ def pl_rank(
 
     which is PL-Rank-2, unbiased for that of `expected_ndcg`. The value is only what has this
     gradient, and need not fall while a model improves. Takes n log n steps a draw. Other
-    parameters as in `expected_ndcg`.
 
     Parameters
     ----------
-    samples
-        how many rankings are drawn for each list
-    generator
-        a torch generator or a seed; None for torch's global one
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    k : int or None
+        NDCG@k: how many places count; None for all.
+    samples : int
+        How many rankings are drawn for each list.
+    gain : {"exp2", "linear"}
+        Of a grade g: "exp2", 2^g − 1, or "linear", g.
+    likelihood : float
+        Adds so many times the loss of `pl_partition`.
+    generator : Generator or int, optional
+        A torch generator or a seed; None for torch's global one.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    expected_ndcg : Expected NDCG, exactly.
 
     Examples
     --------

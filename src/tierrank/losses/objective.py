@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, ClassVar, Literal, TypeVar, cast
@@ -109,6 +110,20 @@ class Objective(nn.Module):
     calls, so that each call draws anew. `RaoKupper` and `Davidson` learn how probable ties are:
     their α and β are parameters, which start from the option.
 
+    Parameters
+    ----------
+    *start
+        Where the parameter of ties starts, in modules that learn one.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+    **options
+        Of the function; a name that it does not have is refused.
+
+    See Also
+    --------
+    from_name : An objective by its name.
+    PLPartition : The exact likelihood as a module.
+
     Examples
     --------
     >>> import torch, tierrank as tr
@@ -154,6 +169,25 @@ class Objective(nn.Module):
         return ", ".join(f"{name}={value!r}" for name, value in given.items())
 
 
+_MODULE = """Module of `{entry.function_name}`{ends}.
+
+Parameters
+----------
+{parameters}
+See Also
+--------
+{entry.function_name} : The function, with the formula.
+from_name : Any objective by its name.
+
+Examples
+--------
+>>> import torch, tierrank as tr
+>>> loss = tr.losses.{entry.module_name}()
+>>> scores = torch.tensor([1.0, 0.0, -1.0], requires_grad=True)
+>>> loss(scores, tr.Tiers.from_labels([1, 0, 2])).backward()
+"""
+
+
 @cache
 def module_of(entry: Entry) -> type[Objective]:
     """The class of an entry, which its name in `tierrank.losses` leads to."""
@@ -164,8 +198,11 @@ def module_of(entry: Entry) -> type[Objective]:
         for name, option in entry.options.items()
     ]
     reduction = inspect.signature(entry.function).parameters["reduction"]
+    told = inspect.getdoc(entry.function) or ""  # of which the options are told again
+    said = dict(re.findall(r"^(\w+)( : .*\n(?:    .*\n)+)", told, flags=re.MULTILINE))
+    parameters = "".join(f"{name}{said.get(name, '')}" for name in (*entry.options, "reduction"))
     body = {
-        "__doc__": f"`{entry.function_name}` as a module{ends}.",
+        "__doc__": _MODULE.format(entry=entry, ends=ends, parameters=parameters),
         "__module__": "tierrank.losses",
         "__signature__": inspect.Signature([*options, reduction]),
         "entry": entry,
@@ -174,8 +211,36 @@ def module_of(entry: Entry) -> type[Objective]:
 
 
 def from_name(name: str, **options: Any) -> Objective:
-    """The objective of this name as a module, for instance ``from_name("pl-topk", k=5)``.
+    """Make the objective of this name, as a module.
 
     Case, hyphens and underscores do not matter; `OBJECTIVES` lists all of them.
+
+    Parameters
+    ----------
+    name : str
+        As `OBJECTIVES` has it.
+    **options
+        Of the function, and ``reduction``.
+
+    Returns
+    -------
+    Objective
+        The module.
+
+    Raises
+    ------
+    ValueError
+        There is no objective of this name; the message has those that there are.
+
+    See Also
+    --------
+    find : All that is known of an objective.
+    Objective : What all modules are.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> tr.losses.from_name("pl-topk", k=5)
+    PLTopK(k=5, reduction='mean')
     """
     return find(name).module(**options)

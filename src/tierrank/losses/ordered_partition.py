@@ -49,7 +49,7 @@ def pmop_fd(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Any:
-    r"""Minus the log-probability of tiers chosen by their mean worth (Tran et al., 2010).
+    r"""Negative log-probability of tiers chosen by their mean worth (Tran et al., 2010).
 
     Stage k chooses a subset of what remains, R_k, with probability proportional to
     :math:`\frac1{|X|}\sum_{x\in X}\phi_k(x)`, until nothing is left. Then (equation 8)
@@ -63,22 +63,42 @@ def pmop_fd(
 
     Parameters
     ----------
-    scores, tiers
-        as in `tierrank.log_prob`, φ(x) = e^score; or scores with one more axis at the end, the
+    scores : array_like
+        As in `tierrank.log_prob`, φ(x) = e^score; or scores with one more axis at the end, the
         stages, φ_k(x) = exp(scores[..., k]) for k = 0, 1, …, at least as many as any list has
-        tiers. Those take time Σ_k N_k, and no rest that is not written. (Where [lists, items]
-        and [items, stages] are the same shape, the former is meant.)
-    constant
-        whether to count the last term, in which no score appears. The paper leaves it out for
+        tiers. Those take time Σ_k N_k, and no rest that is not written. (Where [lists, items] and
+        [items, stages] are the same shape, the former is meant.).
+    tiers : Tiers
+        The lists.
+    constant : bool
+        Whether to count the last term, in which no score appears. The paper leaves it out for
         learning; the gradient is the same. With a million items it is about 693,147, which
         leaves a float32 few digits for the rest.
-    direction
+    direction : {"forward", "backward"}
         "forward" chooses the best tier first. "backward" (equation 17) eliminates the worst
         first, out of all items, then the next worst out of what is left. The paper leaves the
         potentials of elimination open; here they are e^−score, and stage 0 is the first
         elimination. This is another model than "forward", not the same one computed otherwise.
-    weights, reduction
-        as in `pl_partition`
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pmop_exact : Tiers chosen by their mean score.
+    pl_partition : The exact likelihood.
+    sample_ordered_partitions : Draws from these models.
 
     Examples
     --------
@@ -191,7 +211,7 @@ def pmop_exact(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Any:
-    r"""Minus the log-probability of tiers chosen by their mean score (Tran et al., 2010).
+    r"""Negative log-probability of tiers chosen by their mean score (Tran et al., 2010).
 
     Stage k chooses a subset of what remains, R_k, with the potential of equation 16:
 
@@ -203,12 +223,32 @@ def pmop_exact(
 
     Parameters
     ----------
-    scores
-        f, as in `pmop_fd`, with or without an axis of stages
-    tiers
-        lists of at most 200 items, without a rest that is not written
-    direction, weights, reduction
-        as in `pmop_fd`; "backward" takes −f
+    scores : array_like
+        F, as in `pmop_fd`, with or without an axis of stages.
+    tiers : Tiers
+        Lists of at most 200 items, without a rest that is not written.
+    direction : {"forward", "backward"}
+        As in `pmop_fd`; "backward" takes −f.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pmop_fd : Tiers chosen by their mean worth.
+    pmop_gibbs : Gibbs sampling.
+    pmop_mh : Metropolis-Hastings.
 
     Examples
     --------
@@ -256,12 +296,43 @@ def pmop_gibbs(
 
     Parameters
     ----------
-    scores, tiers, direction, weights, reduction
-        as in `pmop_exact`, with any number of items
-    steps
-        number of sweeps; the paper has 1 to 3
-    generator
-        a torch generator or an integer seed; without one, torch's global generator is used
+    scores : array_like
+        As in `pmop_exact`, with any number of items.
+    tiers : Tiers
+        The lists.
+    steps : int
+        Number of sweeps; the paper has 1 to 3.
+    generator : Generator or int, optional
+        A torch generator or an integer seed; without one, torch's global generator is used.
+    direction : {"forward", "backward"}
+        As in `pmop_fd`; "backward" takes −f.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pmop_exact : Tiers chosen by their mean score.
+    pmop_mh : Metropolis-Hastings.
+
+    Examples
+    --------
+    >>> import torch, tierrank as tr
+    >>> scores = torch.zeros(3, requires_grad=True)
+    >>> tr.losses.pmop_gibbs(scores, tr.Tiers.from_labels([1, 0, 0]), generator=0).backward()
+    >>> bool(scores.grad[0] < 0)  # the best one's score is to rise
+    True
     """
     given = Scores(scores)
     stages = Stages(given.values, tiers, direction)
@@ -288,15 +359,50 @@ def pmop_mh(
 
     Parameters
     ----------
-    scores, tiers, generator, direction, weights, reduction
-        as in `pmop_gibbs`
-    steps
-        number of proposals
-    as_printed
-        accept with probability min(1, Φ(S)/Φ(X)), as algorithm 1 has it. The proposal is not
+    scores : array_like
+        As in `pmop_exact`, with any number of items.
+    tiers : Tiers
+        The lists.
+    steps : int
+        Number of proposals.
+    generator : Generator or int, optional
+        A torch generator or an integer seed, for what is drawn; without one, torch's global
+        generator.
+    as_printed : bool
+        Accept with probability min(1, Φ(S)/Φ(X)), as algorithm 1 has it. The proposal is not
         symmetric, and this chain tends to ``Φ(S)/C(N, |S|)``, not to Φ(S): small and large subsets
         come too often. By default the ratio has the factor ``C(N, |S|)/C(N, |X|)`` that
         mends it.
+    direction : {"forward", "backward"}
+        As in `pmop_fd`; "backward" takes −f.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pmop_exact : Tiers chosen by their mean score.
+    pmop_gibbs : Gibbs sampling.
+
+    Examples
+    --------
+    >>> import torch, tierrank as tr
+    >>> scores = torch.zeros(3, requires_grad=True)
+    >>> loss = tr.losses.pmop_mh(scores, tr.Tiers.from_labels([1, 0, 0]), steps=20, generator=0)
+    >>> loss.backward()
+    >>> bool(scores.grad[0] < 0)  # the best one's score is to rise
+    True
     """
     given = Scores(scores)
     stages = Stages(given.values, tiers, direction)
@@ -337,7 +443,7 @@ def _mean_of_chosen(stages: Stages, f: Tensor) -> Tensor:
 def cox_discrete(
     scores: Any, tiers: Tiers, *, weights: Any = None, reduction: Reduction = "mean"
 ) -> Any:
-    r"""Minus the log-probability of tiers of known sizes, chosen at once (Cox, 1972).
+    r"""Negative log-probability of tiers of known sizes, chosen at once (Cox, 1972).
 
     Stage m chooses n_m items out of what remains, R_m, a subset with probability proportional to
     the product of its items' worths:
@@ -351,7 +457,33 @@ def cox_discrete(
     chosen one by one. Where all tiers but the last have one item, the two agree.
 
     The sum is an elementary symmetric polynomial: it takes ``n_m |R_m|`` steps a stage, of
-    which ``|R_m|`` are one after the other. Twice differentiable. Parameters as in `pl_partition`.
+    which ``|R_m|`` are one after the other. Twice differentiable.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    pl_partition : The exact likelihood.
+    pmop_exact : Tiers chosen by their mean score.
 
     Examples
     --------

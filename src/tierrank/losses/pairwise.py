@@ -39,7 +39,35 @@ def ranknet(
 
     Each pair counts as a game of the Bradley-Terry model, as if the others had not been played.
     Pairs inside a tier are left out; `rao_kupper` and `davidson` are the same with ties. Takes
-    time proportional to the pairs, and memory to the items. Parameters as in `pl_partition`.
+    time proportional to the pairs, and memory to the items.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    rao_kupper : Pairs with ties, by a threshold.
+    davidson : Pairs with ties, by a geometric mean.
+    rank_svm : Pairs with a margin.
+    lambda_loss : Pairs weighted by a metric.
 
     Examples
     --------
@@ -76,20 +104,43 @@ def rao_kupper(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Any:
-    """Minus the log-likelihood of all pairs, ties included (Rao and Kupper, 1967).
+    """Negative log-likelihood of all pairs, ties included (Rao and Kupper, 1967).
 
     With d = w_i − w_j and θ = 1 + e^α ≥ 1, as Tran, Phung and Venkatesh (2010, appendix C) put it,
 
         P(i above j) = 1 / (1 + θ e^−d),        P(tie) = (θ² − 1) P(i above j) P(j above i)
 
     for every pair of a list, the last tier's among them. Takes time proportional to the pairs,
-    and memory to the items. Other parameters as in `pl_partition`.
+    and memory to the items.
 
     Parameters
     ----------
-    alpha
-        a number or a tensor of one, which may require a gradient. −inf is θ = 1, where ties have
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    alpha : float or Tensor
+        A number or a tensor of one, which may require a gradient. −inf is θ = 1, where ties have
         probability 0.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    davidson : Pairs with ties, by a geometric mean.
+    ranknet : Logistic pairs.
 
     Examples
     --------
@@ -130,20 +181,43 @@ def davidson(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Any:
-    """Minus the log-likelihood of all pairs, ties included (Davidson, 1970).
+    """Negative log-likelihood of all pairs, ties included (Davidson, 1970).
 
     With d = w_i − w_j and v = e^β ≥ 0, as Tran, Phung and Venkatesh (2010, appendix C) put it,
 
         P(i above j) : P(j above i) : P(tie)  =  e^{d/2} : e^{−d/2} : v
 
     for every pair of a list, the last tier's among them. Takes time proportional to the pairs,
-    and memory to the items. Other parameters as in `pl_partition`.
+    and memory to the items.
 
     Parameters
     ----------
-    beta
-        a number or a tensor of one, which may require a gradient. −inf is v = 0, where ties have
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    beta : float or Tensor
+        A number or a tensor of one, which may require a gradient. −inf is v = 0, where ties have
         probability 0.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    rao_kupper : Pairs with ties, by a threshold.
+    ranknet : Logistic pairs.
 
     Examples
     --------
@@ -388,7 +462,33 @@ def rank_svm(
 
     Pairs inside a tier are left out, and pairs that differ by exactly 1 have no slope. Takes
     O(n log n log K) time for n items in K tiers, because the sum and its slopes follow from
-    counts: see `violations`. Parameters as in `pl_partition`.
+    counts: see `violations`.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    ranknet : Logistic pairs.
+    rank_regress : Squared pairs.
 
     Examples
     --------
@@ -472,7 +572,33 @@ def rank_regress(
         loss = Σ_{i above j} (1 − (w_i − w_j))²
 
     Pairs inside a tier are left out. Takes O(n) time, because the sum has a closed form: see
-    `squared_losses`. Parameters as in `pl_partition`.
+    `squared_losses`.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, in the shape that `tiers` asks for: see `tierrank.log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor or ndarray
+        The loss, of the kind that the scores are.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN or infinite, or a shape is wrong.
+
+    See Also
+    --------
+    ranknet : Logistic pairs.
+    rank_svm : Pairs with a margin.
 
     Examples
     --------

@@ -17,12 +17,17 @@ class PositionBias(nn.Module):
 
     Parameters
     ----------
-    positions
-        how many there are
-    smoothing
-        κ of the penalty (κ/2) Σ (b_{p+1} − b_p)², which `penalty` gives to be added to a loss
-    start
-        [positions] biases to begin with; all 0 if not given
+    positions : int
+        How many there are.
+    smoothing : float
+        The factor κ of the penalty (κ/2) Σ (b_{p+1} − b_p)², which `penalty` gives to be added to a loss.
+    start : array_like, optional
+        [positions] biases to begin with; all 0 if not given.
+
+    See Also
+    --------
+    PLPartition : The exact likelihood as a module.
+    tierrank.data.ClickLog : Lists from a log of clicks.
 
     Examples
     --------

@@ -243,7 +243,33 @@ _THEIRS = {
 
 
 def find(name: str) -> Entry:
-    """The objective of this name; case, hyphens and underscores do not matter."""
+    """Look up the objective of this name; case, hyphens and underscores do not matter.
+
+    Parameters
+    ----------
+    name : str
+        As `OBJECTIVES` has it.
+
+    Returns
+    -------
+    Entry
+        All that is known of it.
+
+    Raises
+    ------
+    ValueError
+        There is no objective of this name; the message has those that there are.
+
+    See Also
+    --------
+    from_name : An objective by its name.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> tr.losses.find("PL_Partition").source
+    'Ma et al., 2021'
+    """
     if name in OBJECTIVES:
         return OBJECTIVES[name]
     spelled = {plain(known): known for known in OBJECTIVES}

@@ -35,24 +35,31 @@ def sample_ordered_partitions(
 
     Parameters
     ----------
-    scores
+    scores : array_like
         [items], or [items, stages] with a score for each stage, of which there may be as many
-        as items; torch or numpy
-    n
-        how many to draw
-    potential
+        as items; torch or numpy.
+    n : int
+        How many to draw.
+    potential : {"sum", "mean"}
         "sum" is the model of `pmop_fd`, "mean" that of `pmop_exact`. Both are drawn exactly; "mean"
-        with more than 200 items by Gibbs sampling, at each stage from a uniformly random start
-    direction
-        as in `pmop_fd`
-    sweeps
-        length of these Gibbs chains
-    generator
-        a torch generator or an integer seed; without one, torch's global generator is used
+        with more than 200 items by Gibbs sampling, at each stage from a uniformly random start.
+    direction : {"forward", "backward"}
+        As in `pmop_fd`.
+    sweeps : int
+        Length of these Gibbs chains.
+    generator : Generator or int, optional
+        A torch generator or an integer seed; without one, torch's global generator is used.
 
     Returns
     -------
-    `n` lists of labels [n, items]; the last tier has label 0
+    Tiers
+        `n` lists of labels [n, items]; the last tier has label 0.
+
+    See Also
+    --------
+    pmop_fd : Tiers chosen by their mean worth.
+    pmop_exact : Tiers chosen by their mean score.
+    tierrank.sample : Full rankings from the Plackett-Luce model.
 
     Notes
     -----
