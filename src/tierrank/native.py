@@ -13,9 +13,14 @@ def native_info() -> dict[str, Any]:
 
     Returns
     -------
-    ``instructions``, the set that is used; ``available``, all that this machine runs, from the
-    plainest to the widest; ``compiler``; ``build``, its type and what sanitizers watch over it; and
-    ``file``, the module itself
+    dict
+        ``instructions``, the set that is used; ``available``, all that this machine runs, from the
+        plainest to the widest; ``compiler``; ``build``, its type and what sanitizers watch over it;
+        and ``file``, the module itself.
+
+    See Also
+    --------
+    log_prob : What it computes.
 
     Examples
     --------

@@ -108,12 +108,27 @@ def save(model: Savable, folder: Path | str, *, largest_file: int = LARGEST_FILE
 
     Parameters
     ----------
-    model
-        a fitted estimator
-    folder
-        made, if it is not there
-    largest_file
-        bytes of a file of tensors, above which they go into several
+    model : estimator
+        A fitted estimator.
+    folder : str or path
+        Made, if it is not there.
+    largest_file : int
+        Bytes of a file of tensors, above which they go into several.
+
+    Returns
+    -------
+    path
+        The folder.
+
+    Raises
+    ------
+    OSError
+        The disk does not take it; the folder is named.
+
+    See Also
+    --------
+    load : Load it again.
+    export : Write a ranker for other programs.
 
     Examples
     --------
@@ -143,7 +158,34 @@ def save(model: Savable, folder: Path | str, *, largest_file: int = LARGEST_FILE
 
 
 def load(folder: Path | str) -> Any:
-    """Load a model that `save` wrote; a damaged or foreign folder raises a `StorageError`."""
+    """Load a model that `save` wrote.
+
+    Parameters
+    ----------
+    folder : str or path
+        Where it was saved.
+
+    Returns
+    -------
+    estimator
+        The fitted model.
+
+    Raises
+    ------
+    StorageError
+        The folder is damaged, or not one of `save`; a `ValueError`.
+
+    See Also
+    --------
+    save : Save it.
+
+    Examples
+    --------
+    >>> import tempfile, tierrank as tr
+    >>> fitted = tr.RankAggregator().fit([["ann", "bob"], ["bob", "ann"], ["ann", "bob"]])
+    >>> tr.load(tr.save(fitted, tempfile.mkdtemp())).ranking()
+    ['ann', 'bob']
+    """
     path = Path(folder)
     info, tensors = read(path, "model")
     name = info.pop("estimator", None) if isinstance(info, dict) else None

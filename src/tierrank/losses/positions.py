@@ -20,7 +20,8 @@ class PositionBias(nn.Module):
     positions : int
         How many there are.
     smoothing : float
-        The factor κ of the penalty (κ/2) Σ (b_{p+1} − b_p)², which `penalty` gives to be added to a loss.
+        The factor κ of the penalty (κ/2) Σ (b_{p+1} − b_p)², which `penalty` gives, to be
+        added to a loss.
     start : array_like, optional
         [positions] biases to begin with; all 0 if not given.
 

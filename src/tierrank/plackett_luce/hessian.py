@@ -20,12 +20,19 @@ class Curvature:
 
     Parameters
     ----------
-    scores, tiers
-        as in `log_prob`
-    weights
-        [lists], all 1 if not given
-    tier_weights
-        [written tiers] as in `log_prob`, all 1 if not given
+    scores : array_like
+        A score an item, as in `log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists], all 1 if not given.
+    tier_weights : array_like, optional
+        [written tiers] as in `log_prob`, all 1 if not given.
+
+    See Also
+    --------
+    log_prob : The function itself.
+    tierrank.losses.pl_partition : The loss.
 
     Examples
     --------

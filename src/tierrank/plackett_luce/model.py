@@ -32,30 +32,38 @@ def log_prob(scores: Any, tiers: Tiers, *, tier_weights: Any = None) -> Any:
 
     Parameters
     ----------
-    scores
-        one score an item, the log of its worth up to a constant, torch or numpy; as `tiers`
+    scores : array_like
+        One score an item, the log of its worth up to a constant, torch or numpy; as `tiers`
         was built: ``[rows]`` or padded ``[lists, width]`` from labels; ``[items]``, shared by
         all lists, or ``[lists, items]`` from a catalogue. Half precision is computed, and
         given back, in float32. What stands in padding is never looked at.
-    tiers
-        the lists, on the same device
-    tier_weights
+    tiers : Tiers
+        The lists, on the same device.
+    tier_weights : array_like, optional
         ``[len(tiers.tier_sizes)]`` an α for every written tier, by list, best first; torch or
         numpy, finite and not negative, all 1 if not given. The last tier of a list has no term,
         so its weight has no effect. (Where a catalogue's rest is the last tier, it is not
-        written: then it has no weight, and those of all written tiers count.)
+        written: then it has no weight, and those of all written tiers count).
 
     Returns
     -------
-    [lists] log-probabilities, torch or numpy as the scores are; 0 for a list of one tier.
-    Twice differentiable. Relative to ``max(1, |log P|)``, errors stay below 1e-12 in float64 and
-    1e-5 in float32.
+    Tensor or ndarray
+        [lists] log-probabilities, of the kind that the scores are; 0 for a list of one tier. Twice
+        differentiable. Relative to ``max(1, |log P|)``, errors stay below 1e-12 in float64 and 1e-5
+        in float32.
 
     Raises
     ------
     ValueError
-        a score of a list is NaN or infinite, a tier weight is that or negative, or one of them
-        has the wrong shape
+        A score of a list is NaN or infinite, a tier weight is that or negative, or one of them
+        has the wrong shape.
+
+    See Also
+    --------
+    log_prob_above : One set of items above another.
+    Curvature : Second derivatives, without autograd.
+    sample : Rankings drawn from the model.
+    tierrank.losses.pl_partition : Minus the mean of it, to minimise.
 
     Examples
     --------
@@ -94,21 +102,32 @@ def log_prob(scores: Any, tiers: Tiers, *, tier_weights: Any = None) -> Any:
 
 
 def log_prob_above(scores: Any, above: Any, below: Any) -> Any:
-    """log P(A > B): that every item of `above` precedes every item of `below`.
+    """Log-probability that every item of `above` precedes every item of `below`.
 
     Proposition 1 of Ma et al. (2021), for any two disjoint sets; what is in neither does not
     matter. Either set may be empty: then nothing is claimed, and the log-probability is 0.
 
     Parameters
     ----------
-    scores
-        [..., items], torch or numpy
-    above, below
-        indices of items, or boolean masks [items]
+    scores : array_like
+        [..., items], torch or numpy.
+    above, below : array_like
+        Indices of items, or boolean masks [items].
 
     Returns
     -------
-    [...] log-probabilities
+    Tensor or ndarray
+        [...] log P(A > B).
+
+    Raises
+    ------
+    ValueError
+        An item is in both sets or does not exist, or a score is NaN or infinite.
+
+    See Also
+    --------
+    log_prob : Whole lists of tiers.
+    RankAggregator : Its `predict_proba` has an interval, too.
 
     Examples
     --------

@@ -25,19 +25,25 @@ def sample(
 
     Parameters
     ----------
-    scores
+    scores : array_like
         [items], or [lists, items] for a model a list; torch or numpy. A constant added to all
         scores of a list changes nothing, however large it is.
-    n
-        how many rankings to draw
-    k
-        draw only the first k places, without sorting the others. Default: all
-    generator
-        a torch generator or an integer seed; without one, torch's global generator is used
+    n : int
+        How many rankings to draw.
+    k : int, optional
+        Draw only the first k places, without sorting the others. Default: all.
+    generator : Generator or int, optional
+        A torch generator or an integer seed; without one, torch's global generator is used.
 
     Returns
     -------
-    [n, k] or [n, lists, k] indices of items, best first, of the kind that `scores` is
+    Tensor or ndarray
+        [n, k] or [n, lists, k] indices of items, best first, of the kind that `scores` is.
+
+    See Also
+    --------
+    log_prob : How probable a ranking is.
+    tierrank.data.synthetic.simulate : Worths and tiers, drawn.
 
     Examples
     --------

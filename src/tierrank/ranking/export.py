@@ -59,23 +59,38 @@ def export(
 
     Parameters
     ----------
-    model
-        a fitted `LinearRanker`, `NeuralRanker` or `BoostedRanker`
-    path
-        the file to write; one that is there is replaced at once
-    to
+    model : estimator
+        A fitted `LinearRanker`, `NeuralRanker` or `BoostedRanker`.
+    path : str or path
+        The file to write; one that is there is replaced at once.
+    to : str, optional
         "onnx"; "xgboost-json" or "xgboost-ubj", models of XGBoost; "xgboost-dump", the JSON of its
         trees that the learning-to-rank plugin and Vespa read; "lightgbm", its text; "ranklib", its
         XML; "solr", with a file of features beside it, NAME.features.json. None goes by the ending
         of the path: .onnx, .ubj, .txt (LightGBM) or .xml (RankLib).
-    feature_names
-        what the engine calls the features, in the order of the columns. None takes the names of
-        the columns that the ranker was fitted to, or f0, f1, …
-    missing_as_zero
+    feature_names : sequence of str, optional
+        What the engine calls the features, in the order of the columns. None takes the names of
+        the columns that the ranker was fitted to, or f0, f1 and so on.
+    missing_as_zero : bool
         "ranklib" takes what is missing for 0, and refuses trees that send it elsewhere. True
         accepts that: the file then scores a missing value as `predict` scores 0.
-    dtype
-        of "onnx": see `to_onnx`
+    dtype : {"float32", "float64"}, optional
+        Of "onnx": see `to_onnx`.
+
+    Returns
+    -------
+    path
+        The file.
+
+    Raises
+    ------
+    ValueError
+        The format cannot carry what the ranker does; the message says what.
+
+    See Also
+    --------
+    save : All of a model, for `load`.
+    load : Load it again.
 
     Examples
     --------

@@ -48,26 +48,48 @@ class Tiers:
     ``len(tiers)`` is the number of lists. ``tiers[3]``, ``tiers[:10]``, ``tiers[mask]`` and
     ``tiers[indices]`` take lists out; what that means for the scores stands at `rows`.
 
-    Attributes
+    Parameters
     ----------
-    items
-        [entries] every written item: by list, then tier, best first, then input order
-    tier_offsets
-        [tiers + 1] ranges of `items`, one a tier
-    list_offsets
-        [lists + 1] ranges of tiers, one a list
-    score_shape
-        shape of the scores, for the rows and padded kinds; None for a catalogue
-    n_items
-        size of the catalogue, else None
-    rest
-        whether each list has a last tier that is not written: the items it does not name
-    names
-        [n_items] names of the catalogue's items; None if they are just 0 .. n_items - 1
-    keys
-        [lists] the qid of each list, if there were any (a read-only numpy array)
-    labels
-        [tiers] the label of every written tier, in float64, if there were any
+    items : Tensor
+        [entries] every written item: by list, then tier, best first, then input order.
+    tier_offsets : Tensor
+        [tiers + 1] ranges of `items`, one a tier.
+    list_offsets : Tensor
+        [lists + 1] ranges of tiers, one a list.
+    score_shape : tuple of int, optional
+        Shape of the scores, for the rows and padded kinds; None for a catalogue.
+    n_items : int, optional
+        Size of the catalogue, else None.
+    rest : bool
+        Whether each list has a last tier that is not written: the items it does not name.
+    names : tuple, optional
+        [n_items] names of the catalogue's items; None if they are just 0 .. n_items - 1.
+    keys : ndarray, optional
+        [lists] the qid of each list, if there were any (a read-only numpy array).
+    labels : Tensor, optional
+        [tiers] the label of every written tier, in float64, if there were any.
+
+    Raises
+    ------
+    ValueError
+        Fields do not go together; the builders name the row or list that is wrong.
+
+    See Also
+    --------
+    log_prob : The probability of tiers under scores.
+    tierrank.data.read_rankings : Rankings from a file.
+    tierrank.losses : Objectives over scores and tiers.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> tr.Tiers.from_labels([2, 0, 1, 0, 1, 1], lengths=[4, 2])  # grades of two queries
+    Tiers(2 lists, 6 rows, 1 to 3 tiers a list)
+      list 0: 0 > 2 > {1, 3}
+      list 1: {4, 5}
+    >>> votes = tr.Tiers.from_rankings([["ann", ("bob", "cy")], ["cy", "ann"]])
+    >>> votes[0].to_rankings()
+    [['ann', ('bob', 'cy')]]
     """
 
     items: Tensor
