@@ -69,14 +69,43 @@ _BLOCK = 1 << 18
 def precision(top: Any, Y: Any, *, k: int = 5, reduction: Reduction = "mean") -> Any:
     """Share of relevant labels among the first k: their number / k.
 
-    The arguments are those of `tierrank.metrics.labels`. Missing predictions are misses, and a row
+    Missing predictions are misses, and a row
     with fewer than k relevant labels cannot reach 1, as in the repository and in napkinXC's
     `precision_at_k`.
 
-        >>> from scipy.sparse import csr_array
-        >>> from tierrank.metrics import labels
-        >>> labels.precision([[2, 0, 1]], csr_array([[1, 0, 1, 1]]), k=3)
-        0.6666666667
+    Parameters
+    ----------
+    top : array_like
+        [rows, at least k] predicted labels, best first; −1 stands for no more predictions.
+    Y : sparse matrix
+        [rows, labels] what is above zero is relevant.
+    k : int
+        How many of the predictions count.
+    reduction : {"mean", "none"}
+        "mean": a float; "none": [rows] values with that mean.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over rows, or [rows] values.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    ndcg : Discounted hits.
+    ps_precision : Propensity-scored precision.
+    evaluate : All measures at once.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from tierrank.metrics import labels
+    >>> labels.precision([[2, 0, 1]], csr_array([[1, 0, 1, 1]]), k=3)
+    0.6666666667
     """
     k = checked_cutoff(k)
     return reduced(precision_of_rows(look_up(top, Y, k), k), reduction)
@@ -87,13 +116,42 @@ def ndcg(top: Any, Y: Any, *, k: int = 5, reduction: Reduction = "mean") -> Any:
 
         nDCG@k = Σ_{i ≤ k} hit_i / log2(1 + i)  /  Σ_{i ≤ min(k, n)} 1 / log2(1 + i)
 
-    for a row with n relevant labels; 0 for n = 0. The arguments are those of
-    `tierrank.metrics.labels`. It is the repository's nDCG, and napkinXC's `ndcg_at_k`.
+    for a row with n relevant labels; 0 for n = 0. It is the repository's nDCG, and napkinXC's
+    `ndcg_at_k`.
 
-        >>> from scipy.sparse import csr_array
-        >>> from tierrank.metrics import labels
-        >>> labels.ndcg([[1, 2, 0]], csr_array([[1, 0, 1, 0]]), k=3)  # (0.631 + 0.5) / (1 + 0.631)
-        0.6934264036
+    Parameters
+    ----------
+    top : array_like
+        [rows, at least k] predicted labels, best first; −1 stands for no more predictions.
+    Y : sparse matrix
+        [rows, labels] what is above zero is relevant.
+    k : int
+        How many of the predictions count.
+    reduction : {"mean", "none"}
+        "mean": a float; "none": [rows] values with that mean.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over rows, or [rows] values.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    precision : Share of relevant labels among the first.
+    ps_ndcg : Propensity-scored nDCG.
+    evaluate : All measures at once.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from tierrank.metrics import labels
+    >>> labels.ndcg([[1, 2, 0]], csr_array([[1, 0, 1, 0]]), k=3)  # (0.631 + 0.5) / (1 + 0.631)
+    0.6934264036
     """
     k = checked_cutoff(k)
     return reduced(ndcg_of_rows(look_up(top, Y, k), k), reduction)
@@ -106,18 +164,48 @@ def ps_precision(
 
         PSP@k = Σ_rows Σ_{i ≤ k} hit_i q_i  /  Σ_rows (sum of the k highest q of relevant labels)
 
-    where q is the inverse propensity of a label. The arguments are those of
-    `tierrank.metrics.labels`. It is a ratio of sums over all rows: with ``reduction="none"`` a
-    row's value is rows · its numerator / the sum of all denominators, which may exceed 1. It is
-    the repository's PSP, and napkinXC's `psprecision_at_k`.
+    where q is the inverse propensity of a label. It is a ratio of sums over all rows: with
+    ``reduction="none"`` a row's value is rows · its numerator / the sum of all denominators, which
+    may exceed 1. It is the repository's PSP, and napkinXC's `psprecision_at_k`.
 
-        >>> from scipy.sparse import csr_array
-        >>> from tierrank.metrics import labels
-        >>> Y, q = csr_array([[1, 1, 0], [0, 0, 1]]), [2.0, 5.0, 3.0]
-        >>> labels.ps_precision([[0], [2]], Y, inverse_propensity=q, k=1)  # (2 + 3) / (5 + 3)
-        0.625
-        >>> labels.ps_precision([[0], [2]], Y, inverse_propensity=q, k=1, reduction="none")
-        array([0.5 , 0.75])
+    Parameters
+    ----------
+    top : array_like
+        [rows, at least k] predicted labels, best first; −1 stands for no more predictions.
+    Y : sparse matrix
+        [rows, labels] what is above zero is relevant.
+    inverse_propensity : array_like
+        [labels] 1 / p of each label, as `inverse_propensity` gives them.
+    k : int
+        How many of the predictions count.
+    reduction : {"mean", "none"}
+        "mean": a float; "none": [rows] values with that mean.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over rows, or [rows] values.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    precision : Share of relevant labels among the first.
+    inverse_propensity : From the labels of the training data.
+    evaluate : All measures at once.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from tierrank.metrics import labels
+    >>> Y, q = csr_array([[1, 1, 0], [0, 0, 1]]), [2.0, 5.0, 3.0]
+    >>> labels.ps_precision([[0], [2]], Y, inverse_propensity=q, k=1)  # (2 + 3) / (5 + 3)
+    0.625
+    >>> labels.ps_precision([[0], [2]], Y, inverse_propensity=q, k=1, reduction="none")
+    array([0.5 , 0.75])
     """
     k = checked_cutoff(k)
     hits = weigh(look_up(top, Y, k), inverse_propensity)
@@ -142,16 +230,49 @@ def ps_ndcg(
     c = Σ_{i ≤ min(k, n)} 1 / log2(1 + i) for a row with n relevant labels: napkinXC's
     `psndcg_at_k`, and pyxclib's. With ``"all"``, c has all k terms, is the same for all rows and
     cancels: the repository's text and scripts. The two differ where rows have fewer than k relevant
-    labels. The other arguments are those of `tierrank.metrics.labels`. As in `ps_precision`,
+    labels. As in `ps_precision`,
     ``reduction="none"`` gives rows · numerator / the sum of all denominators.
 
-        >>> from scipy.sparse import csr_array
-        >>> from tierrank.metrics import labels
-        >>> Y, q = csr_array([[1, 1, 0], [0, 0, 1]]), [2.0, 5.0, 3.0]
-        >>> labels.ps_ndcg([[0, 1], [1, 2]], Y, inverse_propensity=q, k=2)
-        0.7388...
-        >>> labels.ps_ndcg([[0, 1], [1, 2]], Y, inverse_propensity=q, k=2, out_of="all")
-        0.7609...
+    Parameters
+    ----------
+    top : array_like
+        [rows, at least k] predicted labels, best first; −1 stands for no more predictions.
+    Y : sparse matrix
+        [rows, labels] what is above zero is relevant.
+    inverse_propensity : array_like
+        [labels] 1 / p of each label, as `inverse_propensity` gives them.
+    k : int
+        How many of the predictions count.
+    out_of : {"reachable", "all"}
+        "reachable": divided by what min(k, n) predictions could reach; "all": by what k could.
+    reduction : {"mean", "none"}
+        "mean": a float; "none": [rows] values with that mean.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over rows, or [rows] values.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    ndcg : Discounted hits.
+    ps_precision : Propensity-scored precision.
+    inverse_propensity : From the labels of the training data.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from tierrank.metrics import labels
+    >>> Y, q = csr_array([[1, 1, 0], [0, 0, 1]]), [2.0, 5.0, 3.0]
+    >>> labels.ps_ndcg([[0, 1], [1, 2]], Y, inverse_propensity=q, k=2)
+    0.7388...
+    >>> labels.ps_ndcg([[0, 1], [1, 2]], Y, inverse_propensity=q, k=2, out_of="all")
+    0.7609...
     """
     k = checked_cutoff(k)
     hits = weigh(look_up(top, Y, k), inverse_propensity)
@@ -166,11 +287,46 @@ def evaluate(
     ks: Iterable[int] = (1, 3, 5),
     out_of: OutOf = "reachable",
 ) -> dict[str, float]:
-    """All measures at all ks, by their names, such as ``"P@1"`` and ``"nDCG@5"``.
+    """Evaluate all measures at all ks, by their names, such as ``"P@1"`` and ``"nDCG@5"``.
 
     ``"PSP@k"`` and ``"PSnDCG@k"`` are there if there are inverse propensities. The predictions are
-    looked up once; `top` has at least max(ks) columns. The other arguments are those of
-    `tierrank.metrics.labels`, and `out_of` that of `ps_ndcg`.
+    looked up once.
+
+    Parameters
+    ----------
+    top : array_like
+        [rows, at least max(ks)] predicted labels, best first; −1 stands for no more predictions.
+    Y : sparse matrix
+        [rows, labels] what is above zero is relevant.
+    inverse_propensity : array_like, optional
+        [labels] 1 / p of each label, for the propensity-scored ones.
+    ks : iterable of int
+        The numbers of predictions that count.
+    out_of : {"reachable", "all"}
+        As in `ps_ndcg`.
+
+    Returns
+    -------
+    dict
+        Values by the name of the measure.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    from_name : A measure by its name.
+    inverse_propensity : From the labels of the training data.
+    tierrank.ExtremeRanker : Predicts labels.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from tierrank.metrics import labels
+    >>> labels.evaluate([[2, 3], [1, 0]], csr_array([[1, 0, 1, 0], [0, 1, 0, 0]]), ks=[1, 2])
+    {'P@1': 1.0, 'P@2': 0.5, 'nDCG@1': 1.0, 'nDCG@2': 0.8065735964}
     """
     cutoffs = _checked_ks(ks)
     hits = look_up(top, Y, max(cutoffs))
@@ -262,11 +418,26 @@ def inverse_propensity(Y: Any, a: float = 0.55, b: float = 1.5) -> FloatArray:
 
     Parameters
     ----------
-    Y
+    Y : sparse matrix
         [rows, labels] scipy sparse matrix or array; what is above zero is relevant. Rows without
         labels count in N. There must be 3 rows or more: for fewer, C is negative.
-    a, b
-        the model's parameters, above zero
+    a, b : float
+        The model's parameters, above zero.
+
+    Returns
+    -------
+    ndarray of float
+        [labels] 1 / p.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than 3 rows, or a or b is not above zero.
+
+    See Also
+    --------
+    inverse_propensity_of_counts : From counts.
+    ps_precision : Propensity-scored precision.
 
     Examples
     --------
@@ -283,7 +454,38 @@ def inverse_propensity(Y: Any, a: float = 0.55, b: float = 1.5) -> FloatArray:
 def inverse_propensity_of_counts(
     counts: IntArray, rows: int, a: float = 0.55, b: float = 1.5
 ) -> FloatArray:
-    """The same from [labels] the number of rows that have each, of so many rows in all."""
+    """[labels] inverse propensities 1 / p, from how many rows have each label.
+
+    Parameters
+    ----------
+    counts : ndarray of int
+        [labels] rows that have each label.
+    rows : int
+        How many rows there are in all.
+    a, b : float
+        The model's parameters, above zero.
+
+    Returns
+    -------
+    ndarray of float
+        [labels] 1 / p, as `inverse_propensity` has them.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than 3 rows, or a or b is not above zero.
+
+    See Also
+    --------
+    inverse_propensity : From the labels of the training data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tierrank.metrics import labels
+    >>> labels.inverse_propensity_of_counts(np.array([3, 0, 1]), rows=4)
+    array([1.27958798, 1.51160547, 1.38629436])
+    """
     for name, value in (("a", a), ("b", b)):
         if not 0 < value < math.inf:
             raise ValueError(f"{name} is a number above zero, as 0.55 and 1.5 are, not {value!r}.")
@@ -298,17 +500,41 @@ def inverse_propensity_of_counts(
 
 
 def from_name(name: str, **options: Any) -> LabelMetric:
-    """The measure of this name, which ends in @k. Case, hyphens and underscores do not matter.
+    """Find the measure of this name, which ends in @k.
 
-    `options` go to the function: psndcg has `out_of`, the others none.
+    Case, hyphens and underscores do not matter.
 
-        >>> from scipy.sparse import csr_array
-        >>> from tierrank.metrics import labels
-        >>> metric = labels.from_name("ndcg@1")
-        >>> metric.name, metric.k, metric.needs_propensity
-        ('nDCG@1', 1, False)
-        >>> metric([[1], [0]], csr_array([[0, 1], [0, 1]]))
-        0.5
+    Parameters
+    ----------
+    name : str
+        Such as "P@1" or "psndcg@5".
+    **options
+        Go to the function: psndcg has `out_of`, the others none.
+
+    Returns
+    -------
+    LabelMetric
+        The measure, to be called with predictions and relevant labels.
+
+    Raises
+    ------
+    ValueError
+        There is no measure of this name, or no k.
+
+    See Also
+    --------
+    evaluate : All measures at once.
+    LabelMetric : What it gives.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from tierrank.metrics import labels
+    >>> metric = labels.from_name("ndcg@1")
+    >>> metric.name, metric.k, metric.needs_propensity
+    ('nDCG@1', 1, False)
+    >>> metric([[1], [0]], csr_array([[0, 1], [0, 1]]))
+    0.5
     """
     choice("out_of", options.get("out_of", "all"), get_args(OutOf))
     return label_metric(name, options)

@@ -43,12 +43,50 @@ def dcg(
 
         DCG@k = Σ_{i ≤ k} gain(label at rank i) / log2(1 + i)
 
-    The arguments are those of `tierrank.metrics`. scikit-learn's `dcg_score` is
+    scikit-learn's `dcg_score` is
     ``gain="linear", k=None``; rax's ``k=None, ties="input"``.
 
-        >>> from tierrank import metrics
-        >>> metrics.dcg([3.0, 2.0, 1.0], [0, 2, 1])  # 3 / log2(3) + 1 / log2(4)
-        2.3927892607
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    k : int or None
+        Only the first k ranks count; None: all of them.
+    gain : {"exp2", "linear"} or callable
+        What a label is worth: "exp2", 2^label − 1; "linear", the label; or a function of an array
+        of labels.
+    ties : {"average", "input"}
+        What becomes of tied scores: "average" is the exact expectation over all their orders;
+        "input" takes them as they come.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    ndcg : Normalised by that of the best order.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.dcg([3.0, 2.0, 1.0], [0, 2, 1])  # 3 / log2(3) + 1 / log2(4)
+    2.3927892607
     """
     k = checked_k(k)
     lists = read_lists(scores, labels, qid, lengths)
@@ -73,7 +111,7 @@ def ndcg(
 
         NDCG@k = DCG@k / max DCG@k,   DCG@k = Σ_{i ≤ k} gain(label at rank i) / log2(1 + i)
 
-    The arguments are those of `tierrank.metrics`. A list is `empty` if all its gains are 0.
+    A list is `empty` if all its gains are 0.
     Whose NDCG it is:
 
     ============  ======================================================
@@ -86,13 +124,57 @@ def ndcg(
     trec_eval orders tied documents by their names, descending: sort the rows so and say
     ``ties="input"``. An empty list is 0 in scikit-learn, trec_eval and rax, 1 in LightGBM.
 
-        >>> from tierrank import metrics
-        >>> metrics.ndcg([3.0, 2.0, 1.0], [1, 2, 0])  # (1 + 3 / log2(3)) / (3 + 1 / log2(3))
-        0.7967075809
-        >>> metrics.ndcg([1.0, 1.0], [1, 0], ties="average")  # (1 + 1 / log2(3)) / 2
-        0.8154648768
-        >>> metrics.ndcg([2.0, 1.0, 5.0], [0, 0, 1], qid=["a", "a", "b"], reduction="none")
-        array([0., 1.])
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    k : int or None
+        Only the first k ranks count; None: all of them.
+    gain : {"exp2", "linear"} or callable
+        What a label is worth: "exp2", 2^label − 1; "linear", the label; or a function of an array
+        of labels.
+    ties : {"average", "input"}
+        What becomes of tied scores: "average" is the exact expectation over all their orders;
+        "input" takes them as they come.
+    empty : float or "skip"
+        The value of a list with nothing relevant in it: a number, or "skip" to leave it out of the
+        mean.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    dcg : The same, not normalised.
+    sharp_ndcg : With a discount that falls linearly.
+    evaluate : Several measures at once.
+    from_name : A measure by its name.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.ndcg([3.0, 2.0, 1.0], [1, 2, 0])  # (1 + 3 / log2(3)) / (3 + 1 / log2(3))
+    0.7967075809
+    >>> metrics.ndcg([1.0, 1.0], [1, 0], ties="average")  # (1 + 1 / log2(3)) / 2
+    0.8154648768
+    >>> metrics.ndcg([2.0, 1.0, 5.0], [0, 0, 1], qid=["a", "a", "b"], reduction="none")
+    array([0., 1.])
     """
     k = checked_k(k)
     lists = read_lists(scores, labels, qid, lengths)
@@ -117,13 +199,53 @@ def sharp_ndcg(
 
         sharp-NDCG = Σ_i (n − rank of i) gain(label of i) / its maximum      for n rows
 
-    The arguments are those of `tierrank.metrics`. Without tied scores its numerator is the
+    Without tied scores its numerator is the
     maximum less `pairwise_disagreement` (their theorem 3). A list is `empty` if the maximum
     is 0: all its gains are 0, or it has a single row.
 
-        >>> from tierrank import metrics
-        >>> metrics.sharp_ndcg([3.0, 2.0, 1.0], [1, 2, 0])  # (2 · 1 + 1 · 3) / (2 · 3 + 1 · 1)
-        0.7142857143
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    gain : {"exp2", "linear"} or callable
+        What a label is worth: "exp2", 2^label − 1; "linear", the label; or a function of an array
+        of labels.
+    ties : {"average", "input"}
+        What becomes of tied scores: "average" is the exact expectation over all their orders;
+        "input" takes them as they come.
+    empty : float or "skip"
+        The value of a list with nothing relevant in it: a number, or "skip" to leave it out of the
+        mean.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    ndcg : Normalised discounted cumulative gain.
+    pairwise_disagreement : Weight of the pairs in the wrong order.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.sharp_ndcg([3.0, 2.0, 1.0], [1, 2, 0])  # (2 · 1 + 1 · 3) / (2 · 3 + 1 · 1)
+    0.7142857143
     """
     lists = read_lists(scores, labels, qid, lengths)
     gains = gains_from_zero(lists, gain)
@@ -221,13 +343,54 @@ def precision(
 ) -> Any:
     """Share of relevant rows among the first k: their number / k.
 
-    The arguments are those of `tierrank.metrics`; a row is relevant if its label is at least
+    A row is relevant if its label is at least
     `relevant`, and a list without such rows is `empty`. A list of fewer than k rows is divided by
     k all the same, as in trec_eval (rax divides by its length); k=None divides by the length.
 
-        >>> from tierrank import metrics
-        >>> metrics.precision([3.0, 2.0, 1.0], [1, 0, 1], k=2)
-        0.5
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    k : int or None
+        Only the first k ranks count; None: all of them.
+    relevant : float
+        The least label that is relevant.
+    ties : {"average", "input"}
+        What becomes of tied scores: "average" is the exact expectation over all their orders;
+        "input" takes them as they come.
+    empty : float or "skip"
+        The value of a list with nothing relevant in it: a number, or "skip" to leave it out of the
+        mean.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    recall : Share of the relevant rows that is found.
+    average_precision : Precision at the relevant rows.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.precision([3.0, 2.0, 1.0], [1, 0, 1], k=2)
+    0.5
     """
     k, ranked, hits = _ranked_hits(scores, labels, qid, lengths, k, relevant, ties)
     ranks = ranked.sizes if k is None else np.full(len(ranked.sizes), k)
@@ -249,13 +412,54 @@ def recall(
 ) -> Any:
     """Share of the relevant rows that is among the first k.
 
-    The arguments are those of `tierrank.metrics`; a row is relevant if its label is at least
+    A row is relevant if its label is at least
     `relevant`, and a list without such rows is `empty`. It is trec_eval's and rax's recall (with
     their rules for ties).
 
-        >>> from tierrank import metrics
-        >>> metrics.recall([1.0, 1.0, 0.0], [1, 0, 1], k=1)  # found half of the time, of two
-        0.25
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    k : int or None
+        Only the first k ranks count; None: all of them.
+    relevant : float
+        The least label that is relevant.
+    ties : {"average", "input"}
+        What becomes of tied scores: "average" is the exact expectation over all their orders;
+        "input" takes them as they come.
+    empty : float or "skip"
+        The value of a list with nothing relevant in it: a number, or "skip" to leave it out of the
+        mean.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    precision : Share of relevant rows among the first.
+    average_precision : Precision at the relevant rows.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.recall([1.0, 1.0, 0.0], [1, 0, 1], k=1)  # found half of the time, of two
+    0.25
     """
     k, ranked, hits = _ranked_hits(scores, labels, qid, lengths, k, relevant, ties)
     found = ranked.list_sums(ranked.tie_means(hits) * ranked.within(k))
@@ -280,16 +484,60 @@ def average_precision(
 
         AP@k = Σ_{i ≤ k, relevant} (number of relevant rows up to i) / i  /  out of
 
-    The arguments are those of `tierrank.metrics`; a row is relevant if its label is at least
+    A row is relevant if its label is at least
     `relevant`, and a list without such rows is `empty`. The sum is divided by the number R of
     relevant rows (``out_of="all"``: trec_eval's `map` and `map_cut`, and rax), or by min(R, k), the
     number that could be found (``"reachable"``: LightGBM's `map`, with ``ties="input",
     empty=1.0``). scikit-learn's `average_precision_score` is the same without tied scores; with
     them it takes each tie as one step, which no order of its rows gives.
 
-        >>> from tierrank import metrics
-        >>> metrics.average_precision([3.0, 2.0, 1.0], [1, 0, 1])  # (1/1 + 2/3) / 2
-        0.8333333333
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    k : int, optional
+        Only the first k ranks count; None: all of them.
+    relevant : float
+        The least label that is relevant.
+    out_of : {"all", "reachable"}
+        Divide by the number of relevant rows, or by that of those that could be found among the
+        first k.
+    ties : {"average", "input"}
+        What becomes of tied scores: "average" is the exact expectation over all their orders;
+        "input" takes them as they come.
+    empty : float or "skip"
+        The value of a list with nothing relevant in it: a number, or "skip" to leave it out of the
+        mean.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    precision : Share of relevant rows among the first.
+    recall : Share of the relevant rows that is found.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.average_precision([3.0, 2.0, 1.0], [1, 0, 1])  # (1/1 + 2/3) / 2
+    0.8333333333
     """
     choice("out_of", out_of, ("all", "reachable"))
     k, ranked, hits = _ranked_hits(scores, labels, qid, lengths, k, relevant, ties)
@@ -358,17 +606,58 @@ def reciprocal_rank(
     empty: Empty = 0.0,
     reduction: Reduction = "mean",
 ) -> Any:
-    """1 / rank of the first relevant row, 0 if it is below rank k; its mean over lists is MRR.
+    """Inverse rank of the first relevant row, 0 if it is below rank k; its mean is MRR.
 
-    The arguments are those of `tierrank.metrics`; a row is relevant if its label is at least
+    A row is relevant if its label is at least
     `relevant`, and a list without such rows is `empty`. It is trec_eval's `recip_rank` and rax's
     `mrr_metric` (with their rules for ties).
 
-        >>> from tierrank import metrics
-        >>> metrics.reciprocal_rank([3.0, 2.0, 1.0], [0, 1, 1])
-        0.5
-        >>> metrics.reciprocal_rank([1.0, 1.0], [0, 1])  # (1/1 + 1/2) / 2
-        0.75
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    k : int, optional
+        Only the first k ranks count; None: all of them.
+    relevant : float
+        The least label that is relevant.
+    ties : {"average", "input"}
+        What becomes of tied scores: "average" is the exact expectation over all their orders;
+        "input" takes them as they come.
+    empty : float or "skip"
+        The value of a list with nothing relevant in it: a number, or "skip" to leave it out of the
+        mean.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    err : Where a user stops.
+    average_precision : Precision at the relevant rows.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.reciprocal_rank([3.0, 2.0, 1.0], [0, 1, 1])
+    0.5
+    >>> metrics.reciprocal_rank([1.0, 1.0], [0, 1])  # (1/1 + 1/2) / 2
+    0.75
     """
     k = checked_k(k)
     lists = read_lists(scores, labels, qid, lengths)
@@ -398,16 +687,57 @@ def err(
 
         ERR@k = Σ_{i ≤ k} 1/i · V(r_i) Π_{j < i} (1 − V(r_j)),   V(r) = (2^r − 1) / 2^max_grade
 
-    for the labels r_1, r_2, … in order of the scores. The arguments are those of
-    `tierrank.metrics`; labels lie in 0 … `max_grade`, and the default of 4 is V(r) = (2^r − 1)/16,
-    as in the Yahoo! challenge. A list is `empty` if all its labels are 0.
+    for the labels r_1, r_2, … in order of the scores. Labels lie in 0 … `max_grade`, and the
+    default of 4 is V(r) = (2^r − 1)/16, as in the Yahoo! challenge. A list is `empty` if all its
+    labels are 0.
 
     The expectation over m tied rows takes about m · min(m, k, 40 / mean V) steps. That is nothing
     for ties of hundreds; for ties of 100,000 rows, few of them relevant, give a k.
 
-        >>> from tierrank import metrics
-        >>> metrics.err([3.0, 2.0, 1.0], [0, 4, 1])  # 1/2 · 15/16 + 1/3 · 1/16 · 1/16
-        0.4700520833
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    k : int, optional
+        Only the first k ranks count; None: all of them.
+    max_grade : float
+        The highest grade there may be.
+    ties : {"average", "input"}
+        What becomes of tied scores: "average" is the exact expectation over all their orders;
+        "input" takes them as they come.
+    empty : float or "skip"
+        The value of a list with nothing relevant in it: a number, or "skip" to leave it out of the
+        mean.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    ndcg : Normalised discounted cumulative gain.
+    reciprocal_rank : Place of the first relevant row.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.err([3.0, 2.0, 1.0], [0, 4, 1])  # 1/2 · 15/16 + 1/3 · 1/16 · 1/16
+    0.4700520833
     """
     k = checked_k(k)
     lists = read_lists(scores, labels, qid, lengths)

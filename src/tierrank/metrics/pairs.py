@@ -44,14 +44,54 @@ def pairwise_disagreement(
     A loss: lower is better, and a tied score counts as a disagreement. The weight D is
     gain(label_i) − gain(label_j) (``weight="gain"``: D-WPDL, their section 5.3, which falls
     as `sharp_ndcg` rises), or 1, which counts pairs (``"one"``). ``normalize=True`` divides by
-    Σ D, so that the worst is 1; a list without a pair to compare is then `empty`. The other
-    arguments are those of `tierrank.metrics`.
+    Σ D, so that the worst is 1; a list without a pair to compare is then `empty`.
 
-        >>> from tierrank import metrics
-        >>> metrics.pairwise_disagreement([3.0, 2.0, 1.0], [1, 2, 0])  # gains 3 − 1
-        2.0
-        >>> metrics.pairwise_disagreement([1.0, 1.0, 1.0], [1, 2, 0], weight="one")
-        3.0
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    weight : {"gain", "one"}
+        "gain" weighs a pair by the difference of its gains, "one" counts pairs.
+    gain : {"exp2", "linear"} or callable
+        What a label is worth: "exp2", 2^label − 1; "linear", the label; or a function of an array
+        of labels.
+    normalize : bool
+        Divide by the weight of all pairs, so that the worst is 1.
+    empty : float or "skip"
+        The value of a list with nothing relevant in it: a number, or "skip" to leave it out of the
+        mean.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    sharp_ndcg : With a discount that falls linearly.
+    kendall_tau_b : Rank correlation.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.pairwise_disagreement([3.0, 2.0, 1.0], [1, 2, 0])  # gains 3 − 1
+    2.0
+    >>> metrics.pairwise_disagreement([1.0, 1.0, 1.0], [1, 2, 0], weight="one")
+    3.0
     """
     choice("weight", weight, ("gain", "one"))
     lists = read_lists(scores, labels, qid, lengths)
@@ -83,16 +123,49 @@ def kendall_tau_b(
     empty: Empty = 0.0,
     reduction: Reduction = "mean",
 ) -> Any:
-    """Kendall's rank correlation of scores and labels, corrected for ties in either.
+    """Rank correlation of scores and labels, corrected for ties in either (Kendall, 1945).
 
         τ_b = (concordant − discordant pairs) / √(pairs untied in scores · pairs untied in labels)
 
-    The arguments are those of `tierrank.metrics`. It is `scipy.stats.kendalltau` of each list. A
+    It is `scipy.stats.kendalltau` of each list. A
     list is `empty` if all its scores or all its labels are tied (scipy says NaN).
 
-        >>> from tierrank import metrics
-        >>> metrics.kendall_tau_b([3.0, 2.0, 1.0], [1, 2, 0])  # (2 − 1) / 3
-        0.3333333333
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    empty : float or "skip"
+        The value of a list with nothing relevant in it: a number, or "skip" to leave it out of the
+        mean.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    float or ndarray
+        The mean over lists, or [lists] values in order of the lists' first appearance.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    pairwise_disagreement : Weight of the pairs in the wrong order.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.kendall_tau_b([3.0, 2.0, 1.0], [1, 2, 0])  # (2 − 1) / 3
+    0.3333333333
     """
     lists = read_lists(scores, labels, qid, lengths)
     label = levels(lists, lists.labels, lists.by_label)

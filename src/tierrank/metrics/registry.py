@@ -29,16 +29,27 @@ MEASURES: dict[str, Measure] = {name: _function(place) for name, place in names.
 class Metric:
     """A measure with its options: call it with scores and labels.
 
-    Attributes
+    Parameters
     ----------
-    name
-        as it is shown: ``"ndcg@10"``
-    function
-        the measure
-    options
-        what it is called with besides the rows, such as ``{"k": 10}``
-    higher_is_better
-        False for losses
+    name : str
+        As it is shown: ``"ndcg@10"``.
+    function : callable
+        The measure.
+    options : mapping
+        What it is called with besides the rows, such as ``{"k": 10}``.
+    higher_is_better : bool
+        False for losses.
+
+    See Also
+    --------
+    from_name : A measure by its name.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metric = metrics.from_name("ndcg@2")
+    >>> metric.name, dict(metric.options), metric.higher_is_better
+    ('ndcg@2', {'k': 2}, True)
     """
 
     name: str
@@ -65,16 +76,26 @@ class Metric:
 class LabelMetric:
     """A measure of predicted labels at a k: call it with predictions and relevant labels.
 
-    Attributes
+    Parameters
     ----------
-    name
-        as `labels.evaluate` calls it: ``"PSP@5"``
-    k
-        how many predictions count
-    function
-        the measure
-    options
-        what else it is called with, such as ``{"out_of": "all"}``
+    name : str
+        As `labels.evaluate` calls it: ``"PSP@5"``.
+    k : int
+        How many predictions count.
+    function : callable
+        The measure.
+    options : mapping
+        What else it is called with, such as ``{"out_of": "all"}``.
+
+    See Also
+    --------
+    from_name : A measure by its name.
+
+    Examples
+    --------
+    >>> from tierrank.metrics import labels
+    >>> labels.from_name("psp@5").needs_propensity
+    True
     """
 
     name: str
@@ -98,15 +119,39 @@ class LabelMetric:
 
 
 def from_name(name: str, **options: Any) -> Metric:
-    """The measure of this name, cut off at a rank if it ends in @k.
+    """Find the measure of this name, cut off at a rank if it ends in @k.
 
     Case, hyphens and underscores do not matter. Without @k the whole list counts (also where
-    the function's own default is 10). `options` go to the function.
+    the function's own default is 10).
 
-        >>> from tierrank import metrics
-        >>> metric = metrics.from_name("nDCG@2", ties="input")
-        >>> metric.name, metric([3.0, 2.0, 1.0], [1, 2, 0])
-        ('ndcg@2', 0.7967075809)
+    Parameters
+    ----------
+    name : str
+        Such as "ndcg@10", "map" or "mrr@5".
+    **options
+        Go to the function.
+
+    Returns
+    -------
+    Metric
+        The measure, to be called with scores and labels.
+
+    Raises
+    ------
+    ValueError
+        There is no measure of this name; the message has those that there are.
+
+    See Also
+    --------
+    evaluate : Several measures at once.
+    Metric : What it gives.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metric = metrics.from_name("nDCG@2", ties="input")
+    >>> metric.name, metric([3.0, 2.0, 1.0], [1, 2, 0])
+    ('ndcg@2', 0.7967075809)
     """
     known, k = names.metric_name(name)
     function = MEASURES[known]
@@ -150,12 +195,44 @@ def evaluate(
 ) -> dict[str, Any]:
     """Several measures of the same rows, by name: rows are checked, grouped and sorted once.
 
-    `measures` are names, as `from_name` takes them, or what it gave. The other arguments are those
-    of `tierrank.metrics`, and every value is that of the measure alone.
+    Every value is that of the measure alone.
 
-        >>> from tierrank import metrics
-        >>> metrics.evaluate([3.0, 2.0, 1.0], [0, 2, 1], ["ndcg@2", "mrr"])
-        {'ndcg@2': 0.5212960286, 'mrr': 0.5}
+    Parameters
+    ----------
+    scores : array_like
+        [rows] numbers; higher is better.
+    labels : array_like
+        [rows] grades; higher is better.
+    measures : iterable of str or Metric
+        Names, as `from_name` takes them, or what it gave.
+    qid : array_like, optional
+        [rows] the list of each row, in any order.
+    lengths : array_like, optional
+        [lists] how many rows each list has, one after the other. Without `qid` and `lengths` all
+        rows are one list.
+    reduction : {"mean", "none"}
+        "mean" over the lists, or "none" for a value a list.
+
+    Returns
+    -------
+    dict
+        Values by the name of the measure.
+
+    Raises
+    ------
+    ValueError
+        Bad input; the message says what is wrong, and in which row.
+
+    See Also
+    --------
+    from_name : A measure by its name.
+    bootstrap_interval : An interval of the mean.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.evaluate([3.0, 2.0, 1.0], [0, 2, 1], ["ndcg@2", "mrr"])
+    {'ndcg@2': 0.5212960286, 'mrr': 0.5}
     """
     chosen = [from_name(each) if isinstance(each, str) else each for each in measures]
     if twice := {each.name for each in chosen if [e.name for e in chosen].count(each.name) > 1}:

@@ -19,7 +19,28 @@ Generator = np.random.Generator | int
 
 
 class Interval(NamedTuple):
-    """A mean over lists, and the interval around it."""
+    """A mean over lists, and the interval around it.
+
+    Parameters
+    ----------
+    mean : float
+        Over the lists.
+    low, high : float
+        The ends.
+    confidence : float
+        How often such an interval holds the true mean.
+
+    See Also
+    --------
+    bootstrap_interval : An interval of the mean.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> interval = metrics.bootstrap_interval([0.2, 0.5, 0.4, 0.9, 0.7, 0.6], generator=1)
+    >>> interval.low < interval.mean < interval.high
+    True
+    """
 
     mean: float
     low: float
@@ -28,7 +49,32 @@ class Interval(NamedTuple):
 
 
 class PairedTest(NamedTuple):
-    """The mean difference a − b, its interval, and how often chance gives as much."""
+    """The mean difference a − b, its interval, and how often chance gives as much.
+
+    Parameters
+    ----------
+    difference : float
+        The mean of a − b.
+    low, high : float
+        The ends of its interval.
+    confidence : float
+        Of that interval.
+    p_value : float
+        How often chance gives as large a difference.
+    exact : bool
+        Whether all sign flips were tried.
+
+    See Also
+    --------
+    paired_test : Two rankers on the same lists.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> test = metrics.paired_test([0.9, 0.8, 0.7, 0.6], [0.5, 0.6, 0.4, 0.5])
+    >>> test.p_value, test.exact
+    (0.125, True)
+    """
 
     difference: float
     low: float
@@ -45,16 +91,42 @@ def bootstrap_interval(
     resamples: int = 2000,
     generator: Generator = 0,
 ) -> Interval:
-    """BCa bootstrap interval of the mean over lists (Efron, 1987).
+    """Bootstrap interval (BCa) of the mean over lists (Efron, 1987).
 
-    `values` are [lists], as a measure gives them with ``reduction="none"``. Lists are resampled
-    with replacement; the percentiles are corrected for bias and skewness (BCa), as in
-    `scipy.stats.bootstrap`, whose numbers these are for the same generator. `generator` is a
-    numpy generator or a seed.
+    Lists are resampled with replacement; the percentiles are corrected for bias and skewness (BCa),
+    as in `scipy.stats.bootstrap`, whose numbers these are for the same generator.
 
-        >>> from tierrank import metrics
-        >>> metrics.bootstrap_interval([0.2, 0.5, 0.4, 0.9, 0.7, 0.6], generator=1)
-        Interval(mean=0.55, low=0.3833333333, high=0.7333333333, confidence=0.95)
+    Parameters
+    ----------
+    values : array_like
+        [lists] values, as a measure gives them with ``reduction="none"``.
+    confidence : float
+        How often such an interval holds the true mean.
+    resamples : int
+        How many times the lists are drawn.
+    generator : Generator or int
+        A numpy generator or a seed.
+
+    Returns
+    -------
+    Interval
+        The mean and the ends.
+
+    Raises
+    ------
+    ValueError
+        There are no values, or one is not finite.
+
+    See Also
+    --------
+    paired_test : Two rankers on the same lists.
+    Interval : What it gives.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.bootstrap_interval([0.2, 0.5, 0.4, 0.9, 0.7, 0.6], generator=1)
+    Interval(mean=0.55, low=0.3833333333, high=0.7333333333, confidence=0.95)
     """
     rows = _checked_values(values, "values")
     _check_options(confidence, resamples)
@@ -76,16 +148,45 @@ def paired_test(
 ) -> PairedTest:
     """Paired randomisation test of two rankers' values on the same lists (two-sided).
 
-    `a` and `b` are [lists], as a measure gives them with ``reduction="none"``. If the rankers do
+    If the rankers do
     not differ, each list's difference could as well have the other sign (Smucker et al., 2007): the
     p-value is the share of sign flips whose mean is at least as far from 0. All 2^lists flips are
     tried if there are no more than `resamples` (`exact`), else `resamples` random ones and the one
     observed, so that it is never 0. The interval of the mean difference is `bootstrap_interval`'s.
 
-        >>> from tierrank import metrics
-        >>> test = metrics.paired_test([0.9, 0.8, 0.7, 0.6], [0.5, 0.6, 0.4, 0.5])
-        >>> test.difference, test.p_value  # two of the 16 flips: + + + + and − − − −
-        (0.25, 0.125)
+    Parameters
+    ----------
+    a, b : array_like
+        [lists] values of each ranker, as a measure gives them with ``reduction="none"``.
+    confidence : float
+        Of the interval of the mean difference.
+    resamples : int
+        How many sign flips at most; all, if there are no more.
+    generator : Generator or int
+        A numpy generator or a seed.
+
+    Returns
+    -------
+    PairedTest
+        The mean difference with its interval, and the p-value.
+
+    Raises
+    ------
+    ValueError
+        The two are not of the same lists, or a value is not finite.
+
+    See Also
+    --------
+    bootstrap_interval : An interval of the mean.
+    holm : Correct for several tests.
+    PairedTest : What it gives.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> test = metrics.paired_test([0.9, 0.8, 0.7, 0.6], [0.5, 0.6, 0.4, 0.5])
+    >>> test.difference, test.p_value  # two of the 16 flips: + + + + and − − − −
+    (0.25, 0.125)
     """
     left, right = _checked_values(a, "a"), _checked_values(b, "b")
     if len(left) != len(right):
@@ -110,15 +211,36 @@ def paired_test(
 
 
 def holm(p_values: Any) -> FloatArray:
-    """P-values of several tests, corrected for their number (Holm, 1979).
+    """Correct the p-values of several tests for their number (Holm, 1979).
 
     The smallest is multiplied by how many there are, the next one by one less, and so on; none is
     above 1, nor below one that was smaller. Whoever rejects what is below 0.05 then errs anywhere
     with a probability of at most 0.05, whatever the tests have to do with each other.
 
-        >>> from tierrank import metrics
-        >>> metrics.holm([0.01, 0.04, 0.03])
-        array([0.03, 0.06, 0.06])
+    Parameters
+    ----------
+    p_values : array_like
+        One a test.
+
+    Returns
+    -------
+    ndarray of float
+        Corrected p-values, in the same order.
+
+    Raises
+    ------
+    ValueError
+        A p-value is not between 0 and 1.
+
+    See Also
+    --------
+    paired_test : Two rankers on the same lists.
+
+    Examples
+    --------
+    >>> from tierrank import metrics
+    >>> metrics.holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
     """
     given: AnyArray = np.asarray(to_numpy(p_values, "p_values"), dtype=np.float64)
     if given.ndim != 1 or not ((given >= 0) & (given <= 1)).all():
