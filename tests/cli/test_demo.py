@@ -135,7 +135,7 @@ def test_an_objective_is_explained(run):
     ran = run("objectives", "PL_TopK")
     assert ran.code == 0
     assert "pl-topk: tierrank.losses.pl_top_k(scores, tiers, k=10, weights=None" in ran.text
-    assert "Minus the log-probability of the first k places alone" in ran.text
+    assert "Negative log-probability of the first k places alone" in ran.text
 
 
 def test_an_unknown_objective_is_met_with_the_nearest(run):
