@@ -435,6 +435,8 @@ def speed_claims(by_case: Mapping[str, Speeds]) -> Iterator[Claim]:
             if speeds is not None:
                 times, text = speeds[dtype], f"lists of {length:,}, {dtype}: log_prob over ListMLE"
                 yield Claim(text, times[LOG_PROB].over(times[LIST_MLE]), limit, goal=goal)
+    if not by_case:
+        return
     hundred, million = case("lists of 100,"), case("list of 1,000,000:")
     assert hundred is not None
     assert million is not None
@@ -484,31 +486,32 @@ def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
     oracle = from_tests("oracle")
     warm_up()
     by_case: dict[str, Speeds] = {}
-    for lists in speed_cases(plan):
+    for lists in speed_cases(plan) if report.wants("speed") else ():
         progress(f"speed: {lists.name}")
         by_case[lists.name] = speeds(lists, plan.budget)
         report.add(speed_table(lists.name, by_case[lists.name]))
-    worst = worst_errors(plan, oracle, progress)
-    for table in accuracy_tables(worst):
-        report.add(table)
-    growth = {}
-    for kind, sizes in (("tier", plan.growth_tiers), ("items", plan.growth_items)):
-        progress(f"growth: {kind}")
-        growth[kind] = growth_times(kind, sizes, plan.budget)
-        report.add(growth_table(kind, growth[kind], {size: peaks(kind, size) for size in sizes}))
-    progress("a small call")
-    call = call_times(plan.budget)
-    report.add(call_table(call))
-    progress("start-up")
-    start = start_up(plan.starts)
-    report.add(start_up_table(start))
-    claims = [
-        *speed_claims(by_case),
-        *call_claims(call),
-        *growth_claims(growth["tier"]),
-        *accuracy_claims(worst),
-        *start_claims(start),
-    ]
+    claims = [*speed_claims(by_case)]
+    if report.wants("errors"):
+        worst = worst_errors(plan, oracle, progress)
+        for table in accuracy_tables(worst):
+            report.add(table)
+        claims += accuracy_claims(worst)
+    if report.wants("growth"):
+        growth = {}
+        for kind, sizes in (("tier", plan.growth_tiers), ("items", plan.growth_items)):
+            progress(f"growth: {kind}")
+            growth[kind] = growth_times(kind, sizes, plan.budget)
+            memory = {size: peaks(kind, size) for size in sizes}
+            report.add(growth_table(kind, growth[kind], memory))
+        claims += growth_claims(growth["tier"])
+    if report.wants("calls"):
+        progress("a small call")
+        call = call_times(plan.budget)
+        report.add(call_table(call))
+        progress("start-up")
+        start = start_up(plan.starts)
+        report.add(start_up_table(start))
+        claims += [*call_claims(call), *start_claims(start)]
     report.add(claims_table(claims))
     return claims
 
@@ -520,4 +523,5 @@ if __name__ == "__main__":
         run,
         full=FULL,
         quick=QUICK,
+        parts=("speed", "errors", "growth", "calls"),
     )

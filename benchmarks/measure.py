@@ -325,11 +325,16 @@ class Progress:
 class Report:
     """Prints tables as they come: by rich on a terminal, else (or on demand) as Markdown."""
 
-    def __init__(self, markdown: bool, progress: Progress) -> None:
+    def __init__(self, markdown: bool, progress: Progress, only: Sequence[str] = ()) -> None:
         self.progress = progress
+        self.only = only
         self.console = Console()
         self.markdown = markdown or not self.console.is_terminal
         self.tables: list[Table] = []
+
+    def wants(self, part: str) -> bool:
+        """Whether a part of the run was asked for."""
+        return not self.only or part in self.only
 
     def add(self, table: Table) -> None:
         self.tables.append(table)
@@ -376,7 +381,12 @@ Measure = Callable[[Plan, Report, Progress], list[Claim]]
 
 
 def main(
-    description: str, packages: Sequence[str], measure: Measure[Plan], full: Plan, quick: Plan
+    description: str,
+    packages: Sequence[str],
+    measure: Measure[Plan],
+    full: Plan,
+    quick: Plan,
+    parts: Sequence[str] = (),
 ) -> None:
     """Read the options, say what the machine is, measure by the full plan or the quick one."""
     parser = argparse.ArgumentParser(description=description)
@@ -384,12 +394,14 @@ def main(
     parser.add_argument("--threads", type=int, help="threads for all (default: torch's choice)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     parser.add_argument("--markdown", action="store_true", help="tables to paste")
+    if parts:
+        parser.add_argument("--only", nargs="+", choices=parts, help="parts of the run")
     chosen = parser.parse_args()
     if chosen.threads:
         os.environ["OMP_NUM_THREADS"] = str(chosen.threads)  # for fresh processes
         torch.set_num_threads(chosen.threads)
     progress = Progress()
-    report = Report(chosen.markdown, progress)
+    report = Report(chosen.markdown, progress, chosen.only or () if parts else ())
     about = machine(torch.get_num_threads(), packages)
     report.add(Table("Machine", [Column("what"), Column("which")], list(about.items())))
     claims = measure(quick if chosen.quick else full, report, progress)

@@ -246,26 +246,33 @@ def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
     rax_peers.use_threads(torch.get_num_threads())
     progress("compiling, if need be")
     warm_up(everyone())
-    same = differences(everyone())
-    report.add(agreement_table(same))
-    for family in FIRST:
+    claims: list[Claim] = []
+    if report.wants("peers"):
+        same = differences(everyone())
+        report.add(agreement_table(same))
+        claims += agreement_claims(same)
+    for family in filter(report.wants, FIRST):
         by_length = {}
         for length in plan.lengths:
             progress(f"{family}: lists of {length:,}")
             by_length[length] = times(of_family(family), five_grades(length), plan.budget)
         report.add(time_table(family, by_length))
-    progress("memory")
-    report.add(memory_table(plan.lengths, peaks_by_length(plan.lengths)))
-    progress(f"one list of {LONG:,}")
-    long = times(long_contenders(), long_list(), LONG_BUDGET)
-    (per_item,) = peaks("long_contenders()", "[long_list()]")
-    long_memory = {name: peak * LONG for name, peak in per_item.items()}
-    report.add(long_table(long, long_memory))
-    progress("approximations")
-    for table in approximations.tables(plan.approximated_tiers, plan.approximated_lists):
-        report.add(table)
-    claims = [*long_claims(long, long_memory), *agreement_claims(same)]
-    report.add(claims_table(claims))
+    if report.wants("memory"):
+        progress("memory")
+        report.add(memory_table(plan.lengths, peaks_by_length(plan.lengths)))
+    if report.wants("long"):
+        progress(f"one list of {LONG:,}")
+        long = times(long_contenders(), long_list(), LONG_BUDGET)
+        (per_item,) = peaks("long_contenders()", "[long_list()]")
+        long_memory = {name: peak * LONG for name, peak in per_item.items()}
+        report.add(long_table(long, long_memory))
+        claims += long_claims(long, long_memory)
+    if report.wants("approximations"):
+        progress("approximations")
+        for table in approximations.tables(plan.approximated_tiers, plan.approximated_lists):
+            report.add(table)
+    if claims:
+        report.add(claims_table(claims))
     return claims
 
 
@@ -276,4 +283,5 @@ if __name__ == "__main__":
         run,
         full=FULL,
         quick=QUICK,
+        parts=("peers", *FIRST, "memory", "long", "approximations"),
     )
