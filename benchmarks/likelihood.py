@@ -388,6 +388,7 @@ def call_table(times: Mapping[str, Times]) -> Table:
 # Start-up ------------------------------------------------------------------------------------
 
 TORCH, FIRST_CALL = "import torch", "import tierrank and torch, first log_prob with gradient"
+OBJECTIVE = "from tierrank.losses import pl_partition"
 STARTS = {
     TORCH: "import torch",
     FIRST_CALL: """
@@ -395,7 +396,7 @@ import torch, tierrank as tr
 scores, tiers = torch.zeros(4, requires_grad=True), tr.Tiers.from_labels([2, 1, 1, 0])
 tr.log_prob(scores, tiers).sum().backward()
 """,
-    "import tierrank.losses (with torch)": "import tierrank.losses",
+    OBJECTIVE: "from tierrank.losses import pl_partition",
 }
 
 
@@ -473,8 +474,9 @@ def accuracy_claims(worst: Worst) -> Iterator[Claim]:
 
 
 def start_claims(times: Mapping[str, Times]) -> Iterator[Claim]:
-    ratio = times["import tierrank.losses (with torch)"].over(times[TORCH])
-    yield Claim("import tierrank.losses over import torch", ratio, 1.3)
+    yield Claim(
+        "import of an objective over import torch", times[OBJECTIVE].over(times[TORCH]), 1.3
+    )
     more = times[FIRST_CALL].median - times[TORCH].median
     yield Claim("CPU seconds of import and first call, beyond import torch", more, 0.3)
 
