@@ -18,26 +18,39 @@ Compare = Literal["unclicked", "each", "skip-above"]
 class ClickLists:
     """Lists that a click log says: what `fit` of a ranker takes, and `Tiers`.
 
-    ``ranker.fit(X, **lists.arguments)`` learns from them; to leave the positions out, as is right
-    with propensities, they are None.
+    ``ranker.fit(X, **lists.arguments)`` learns from them. They come from `ClickLog.lists`.
 
-    Attributes
+    Parameters
     ----------
-    y
-        [observations] 1 above 0
-    rows
-        [observations] which row of X each is about
-    positions
-        [observations] where it was shown, from 1; None with propensities
-    group
-        [lists] observations of each
-    weights
-        [lists] how much each counts: how often it was seen, or the sum of its inverse propensities
-    effective_sample_size
+    y : ndarray of float
+        [observations] 1 for what was clicked, over 0.
+    rows : ndarray of int
+        [observations] which row of X each is about.
+    positions : ndarray of int or None
+        [observations] where it was shown, from 1; None where clicks are weighed, which corrects for
+        the places already.
+    group : ndarray of int
+        [lists] how many observations each has.
+    weights : ndarray of float
+        [lists] how much each counts: how often it was seen, or the sum of its inverse propensities.
+    effective_sample_size : float
         (Σ weight)² / Σ weight² over the clicks before equal lists were counted together: how many
-        clicks of equal weight would say as much
-    clipped
-        share of the clicks whose inverse propensity was clipped
+        clicks of equal weight would say as much.
+    clipped : float
+        Share of the clicks whose inverse propensity was clipped.
+
+    See Also
+    --------
+    ClickLog : The log that they come from.
+    tierrank.BoostedRanker : Learns from them.
+
+    Examples
+    --------
+    >>> from tierrank.data import ClickLog
+    >>> log = ClickLog.from_arrays([0, 0, 0], row=[4, 2, 7], position=[1, 2, 3], click=[0, 1, 0])
+    >>> lists = log.lists("each")
+    >>> lists.rows, lists.y, lists.positions
+    (array([4, 2, 7]), array([0., 1., 0.]), array([1, 2, 3]))
     """
 
     y: FloatArray
@@ -50,12 +63,32 @@ class ClickLists:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """y, rows, positions, group and weights, by the names that `fit` has for them."""
+        """Get what `fit` takes, by name: y, rows, positions, group and weights."""
         names = ("y", "rows", "positions", "group", "weights")
         return {name: getattr(self, name) for name in names}
 
     def tiers(self) -> Tiers:
-        """The lists, with one score an observation."""
+        """Build `Tiers` of the lists, with one score an observation.
+
+        Returns
+        -------
+        Tiers
+            A list of two tiers each.
+
+        See Also
+        --------
+        tierrank.losses.pl_partition : A loss of them.
+
+        Examples
+        --------
+        >>> from tierrank.data import ClickLog
+        >>> log = ClickLog.from_arrays(
+        ...     [0, 0, 0], row=[4, 2, 7], position=[1, 2, 3], click=[0, 1, 0]
+        ... )
+        >>> log.lists("each").tiers()
+        Tiers(1 list, 3 rows, 2 tiers)
+          list 0: 1 > {0, 2}
+        """
         return Tiers.from_labels(self.y, lengths=self.group)
 
     def __len__(self) -> int:
@@ -72,18 +105,33 @@ class ClickLists:
 class ClickLog:
     """One entry an item that was shown, in sessions, with the place and whether it was clicked.
 
-    Entries are sorted by session and place. A session without a click says nothing here.
+    Entries are sorted by session and place. A session without a click says nothing here. Build it
+    with `from_frame` or `from_arrays`, which sort and check.
 
-    Attributes
+    Parameters
     ----------
-    session
-        [entries] numbers of sessions, from 0
-    row
-        [entries] the row of X that was shown
-    position
-        [entries] its place, from 1; no two entries of a session have the same
-    click
-        [entries] whether it was clicked
+    session : ndarray of int
+        [entries] numbers of sessions, from 0.
+    row : ndarray of int
+        [entries] the row of X that was shown.
+    position : ndarray of int
+        [entries] its place, from 1; no two entries of a session have the same.
+    click : ndarray of bool
+        [entries] whether it was clicked.
+
+    See Also
+    --------
+    ClickLists : What it says, as lists.
+    tierrank.data.synthetic.simulate_clicks : A log of simulated people.
+
+    Examples
+    --------
+    >>> from tierrank.data import ClickLog
+    >>> log = ClickLog.from_arrays(
+    ...     session=["u", "u", "v"], row=[0, 1, 1], position=[1, 2, 1], click=[0, 1, 1]
+    ... )
+    >>> log.n_sessions, log.click
+    (2, array([False,  True,  True]))
     """
 
     session: IntArray
@@ -106,12 +154,27 @@ class ClickLog:
 
         Parameters
         ----------
-        frame
-            the log, in any order
-        session, item, position, click
-            its columns: the session (one page shown once), the item, its place from 1, and 0 or 1
-        items
-            [rows of X] the item that each row of X is about; None: items are numbers of rows of X
+        frame : DataFrame or mapping
+            The log, in any order.
+        session, item, position, click : str
+            Its columns: the session (one page shown once), the item, its place from 1, and 0 or 1.
+        items : array_like, optional
+            [rows of X] the item that each row of X is about; None: items are numbers of rows of X.
+
+        Returns
+        -------
+        ClickLog
+            The log, sorted.
+
+        Raises
+        ------
+        ValueError
+            A column is missing, a place is not a whole number from 1, two entries of a session have
+            the same place, or an item is not among `items`.
+
+        See Also
+        --------
+        ClickLog.from_arrays : From columns without names.
 
         Examples
         --------
@@ -124,7 +187,7 @@ class ClickLog:
         ...     },
         ...     items=["a", "b", "c"],
         ... )
-        >>> log.lists().tiers()
+        >>> log.lists("each").tiers()
         Tiers(2 lists, 5 rows, 2 tiers a list)
           list 0: 0 > 1
           list 1: 3 > {2, 4}
@@ -146,7 +209,41 @@ class ClickLog:
 
     @classmethod
     def from_arrays(cls, session: Any, row: Any, position: Any, click: Any) -> ClickLog:
-        """Check columns of entries in any order, and sort them by session and place."""
+        """Check columns of entries in any order, and sort them by session and place.
+
+        Parameters
+        ----------
+        session : array_like
+            [entries] the session of each: numbers, strings or anything else that sorts.
+        row : array_like
+            [entries] the row of X that was shown.
+        position : array_like
+            [entries] its place, from 1.
+        click : array_like
+            [entries] 0 or 1.
+
+        Returns
+        -------
+        ClickLog
+            The log, sorted.
+
+        Raises
+        ------
+        ValueError
+            The columns differ in length, or a value is not of its kind; the message says which
+            entry.
+
+        See Also
+        --------
+        ClickLog.from_frame : From a frame with names.
+
+        Examples
+        --------
+        >>> from tierrank.data import ClickLog
+        >>> log = ClickLog.from_arrays([7, 7], row=[3, 5], position=[2, 1], click=[1, 0])
+        >>> log.row, log.position
+        (array([5, 3]), array([1, 2]))
+        """
         number = np.unique(np.asarray(session), return_inverse=True)[1].reshape(-1)
         count = len(number)
         rows = _whole("row", row, count, 0)

@@ -57,16 +57,39 @@ _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
 
 
 class DataFileError(ArgumentError):
-    """A file that cannot be read: says which, where in it, what is wrong and what to do.
+    r"""A file that cannot be read: says which, where in it, what is wrong and what to do.
 
-    Attributes
+    Parameters
     ----------
-    path
-        the file
-    line
-        the line, counted from 1, or None if it concerns the file as a whole, or no text
-    row
-        the row, counted from 1, of a file that has no lines (Parquet); else None
+    path : Path
+        The file.
+    line : int or None
+        The line, counted from 1, or None if it concerns the file as a whole, or no text.
+    *what
+        The message in parts.
+    column : int, optional
+        Where in the line, counted from 1.
+    row : int, optional
+        The row, counted from 1, of a file that has no lines (Parquet).
+
+    See Also
+    --------
+    read : Raises it.
+    LetorError : Of LETOR files.
+    TableError : Of tables.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import DataFileError, read
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.txt")
+    ...     _ = file.write_text("2 qid:7 1:0.5\nhigh qid:7 1:0.1\n")
+    ...     try:
+    ...         read(file)
+    ...     except DataFileError as error:
+    ...         error.line
+    2
     """
 
     def __init__(

@@ -55,7 +55,27 @@ NOWHERE: Place = (None, None)
 
 
 class LetorError(DataFileError):
-    """A LETOR file that cannot be read: says which, where in it, what is wrong and what to do."""
+    r"""A LETOR file that cannot be read: says which, where in it, what is wrong and what to do.
+
+    A `DataFileError`, which has its attributes.
+
+    See Also
+    --------
+    read_letor : Raises it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import LetorError, read_letor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.txt")
+    ...     _ = file.write_text("2 qid:7 1:0.5\n1 qid:7 1:abc\n")
+    ...     try:
+    ...         read_letor(file)
+    ...     except LetorError as error:
+    ...         error.line
+    2
+    """
 
 
 @expands
@@ -71,7 +91,7 @@ def read_letor(
     max_expansion: float | None = None,
     part: Part | None = None,
 ) -> RankingData:
-    """Read a LETOR or svmlight ranking file.
+    r"""Read a LETOR or svmlight ranking file.
 
     A row is ``label qid:q index:value … # comment``. Blank lines, and lines with nothing but a
     comment, are skipped; a `#` starts a comment wherever it stands. Fields are set apart by
@@ -88,48 +108,59 @@ def read_letor(
 
     Parameters
     ----------
-    path
-        the file; a name that ends in .gz, .xz or .bz2 says that it is compressed. If no row has a
+    path : path-like
+        The file; a name that ends in .gz, .xz or .bz2 says that it is compressed. If no row has a
         qid, LightGBM's ``<path>.query`` gives the number of rows of each query, and qid is
         0, 1, …; `.query` is not looked at otherwise.
-    n_features
-        number of columns; without it, as many as the largest index needs
-    one_based
-        whether indices start at 1. "auto": yes, unless an index 0 occurs. A file that starts at
+    n_features : int, optional
+        Number of columns; without it, as many as the largest index needs.
+    one_based : "auto" or bool
+        Whether indices start at 1. "auto": yes, unless an index 0 occurs. A file that starts at
         0 but never uses it looks the same as one that starts at 1: pass False for it.
-    missing
-        what the feature values ``NULL`` (as in LETOR's MQ2007-agg) and ``NaN`` become
-    dense
+    missing : float
+        What the feature values ``NULL`` (as in LETOR's MQ2007-agg) and ``NaN`` become.
+    dense : bool, optional
         True for a numpy array, False for a scipy `csr_matrix`; None for what takes less memory,
         which is dense if at least two thirds of the cells are written. What a row does not name
         is 0.
-    keep_comments
-        keep what follows the `#`
-    cache
+    keep_comments : bool
+        Keep what follows the `#`.
+    cache : bool or path-like
         True for a file that is larger than the memory: it is converted once into arrays in the
         folder ``<path>.cache``, and `X` is mapped from there, to be read only. Or the folder to
         keep that one in. A conversion that was stopped goes on; of a file that has changed, it is
         done anew.
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
-    part
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+    part : tuple of int, optional
         (rank, ranks), to read one of so many parts, of about as many bytes each: it begins where a
         query does, and ends where one ends. Rows of a query are then adjacent. What cannot be cut,
         as it is compressed, in a cache or without qid, is read whole, for its part of the queries.
         Processes of `torchrun`, or of a process group, settle together what `n_features` and
         `one_based` leave open; others give both.
 
+    Returns
+    -------
+    RankingData
+        The rows, as they stand in the file.
+
     Raises
     ------
     LetorError
-        a `ValueError` that names the file, the line and the column, and says what to do
+        A `ValueError` that names the file, the line and the column, and says what to do.
+
+    See Also
+    --------
+    read : Of any format, by its name.
+    write_letor : Writes such a file.
+    read_letor_fold : Three files whose columns agree.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "train.txt")
-    ...     _ = file.write_text("2 qid:7 1:0.5 2:3 # doc 1\\n0 qid:7 1:0.1 2:NULL # doc 2\\n")
+    ...     _ = file.write_text("2 qid:7 1:0.5 2:3 # doc 1\n0 qid:7 1:0.1 2:NULL # doc 2\n")
     ...     data = read_letor(file)
     >>> data
     RankingData(2 rows, 1 query, 2 dense features)
@@ -157,17 +188,55 @@ def read_letor_fold(
     keep_comments: bool = False,
     max_expansion: float | None = None,
 ) -> dict[str, RankingData]:
-    """Read the `train.txt`, `vali.txt` and `test.txt` of a folder such as LETOR's `Fold1`.
+    r"""Read the `train.txt`, `vali.txt` and `test.txt` of a folder such as LETOR's `Fold1`.
 
-    They may be compressed (`train.txt.gz`, …). The arguments are those of `read_letor`; what they
-    leave open (the number of features, where indices start, dense or sparse) is settled for all
-    three together, so that their columns agree. So all three are in memory at once. A
-    dense file with fewer features than the others is refused; a sparse one is filled up with 0 and
-    a warning.
+    They may be compressed (`train.txt.gz`, …). What the arguments leave open (the number of
+    features, where indices start, dense or sparse) is settled for all three together, so that their
+    columns agree. So all three are in memory at once. A dense file with fewer features than the
+    others is refused; a sparse one is filled up with 0 and a warning.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where the files are.
+    n_features : int, optional
+        Number of columns; without it, as many as the largest index of the three files needs.
+    one_based : "auto" or bool
+        Whether indices start at 1, as in `read_letor`.
+    missing : float
+        What the feature values ``NULL`` and ``NaN`` become.
+    dense : bool, optional
+        True for numpy arrays, False for scipy ones; None for what takes less memory.
+    keep_comments : bool
+        Keep what follows the ``#``.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
 
     Returns
     -------
-    the data by "train", "vali" and "test"; a part without a file is left out, except train
+    dict of RankingData
+        The data by "train", "vali" and "test"; a part without a file is left out, except train.
+
+    Raises
+    ------
+    LetorError
+        A file cannot be read, or there is no file to train on.
+
+    See Also
+    --------
+    read_letor : One file.
+    read_folds : All folds of a folder, of any format.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import read_letor_fold
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "train.txt").write_text("2 qid:1 1:0.5\n0 qid:1 2:1\n")
+    ...     _ = pathlib.Path(folder, "test.txt").write_text("1 qid:9 1:0.1 2:0\n")
+    ...     parts = read_letor_fold(folder)
+    >>> parts["train"].n_features, parts["test"].n_features
+    (2, 2)
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -764,21 +833,42 @@ def write_letor(
 
     Parameters
     ----------
-    path
-        the file; compressed if the name ends in .gz, .xz or .bz2
-    X
-        [rows, features] numbers: an array, or a scipy sparse matrix
-    y
-        [rows] finite labels
-    qid
+    path : path-like
+        The file; compressed if the name ends in .gz, .xz or .bz2.
+    X : array_like or sparse matrix
+        [rows, features] numbers: an array, or a scipy sparse matrix.
+    y : array_like
+        [rows] finite labels.
+    qid : array_like
         [rows] integers, or strings without blanks, `:` and `#`. Strings of digits come back as
         integers if all of them are.
-    one_based
-        whether indices start at 1, as in LETOR's files, or at 0
-    comments
-        [rows] one line each, "" for none
-    precision
-        number of significant digits of the features; None for as many as it takes, and no more
+    one_based : bool
+        Whether indices start at 1, as in LETOR's files, or at 0.
+    comments : sequence of str, optional
+        [rows] one line each, "" for none.
+    precision : int, optional
+        Number of significant digits of the features; None for as many as it takes, and no more.
+
+    Raises
+    ------
+    ValueError
+        A label is not finite, a query has a blank, `:` or `#`, or lengths differ.
+
+    See Also
+    --------
+    read_letor : Reads it again.
+    write_table : Writes a CSV or Parquet file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import write_letor
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.txt")
+    ...     write_letor(file, X=[[0.5, 3.0], [0.1, 0.0]], y=[2, 0], qid=[7, 7])
+    ...     print(file.read_text(), end="")
+    2 qid:7 1:0.5 2:3
+    0 qid:7 1:0.1 2:0
     """
     if precision is not None and not 1 <= precision <= 17:
         raise ValueError(f"precision is from 1 to 17 digits, or None for all, not {precision}.")

@@ -12,7 +12,34 @@ from tierrank.tiers import Tiers
 
 
 class MultiLabelSummary(NamedTuple):
-    """The numbers by which multi-label data sets are compared; means where it says "a row"."""
+    """Numbers by which multi-label data sets are compared; means where it says "a row".
+
+    Parameters
+    ----------
+    rows, features, labels : int
+        How many there are.
+    features_a_row : float
+        Features of a row that are not 0.
+    labels_a_row : float
+        Relevant labels of a row.
+    rows_a_label : float
+        Rows that a label is relevant to.
+    rows_without_feature, rows_without_label : int
+        How many rows have none.
+    labels_never_seen : int
+        How many labels no row has.
+
+    See Also
+    --------
+    MultiLabelData.describe : Counts them.
+
+    Examples
+    --------
+    >>> from tierrank.data import MultiLabelData
+    >>> summary = MultiLabelData([[0.5, 0.0], [1.0, 2.0]], [[1, 0, 1], [0, 0, 0]]).describe()
+    >>> summary.labels_a_row, summary.labels_never_seen
+    (1.0, 1)
+    """
 
     rows: int
     features: int
@@ -37,14 +64,24 @@ class MultiLabelData:
     are counts without a conversion, and 4 bytes a label is little beside the features. A relevance
     is 1 in most data sets, and always more than 0; a 0 that is given is not stored.
 
-    Attributes
+    Parameters
     ----------
-    X
-        [rows, features] finite numbers, as a scipy `csr_matrix`. Sparse matrices of other formats
-        and dense arrays may be given; entries that stand twice are summed, as scipy does.
-    Y
+    X : csr_matrix or array_like
+        [rows, features] finite numbers. Sparse matrices of other formats and dense arrays may be
+        given; entries that stand twice are summed, as scipy does.
+    Y : csr_matrix or array_like
         [rows, labels] relevances of at least 0, given and held in the same way. A row may have
         none.
+
+    Raises
+    ------
+    ValueError
+        The two differ in rows, or a value is not finite or, in `Y`, below 0.
+
+    See Also
+    --------
+    read_xc : From the files of the extreme classification repository.
+    tierrank.ExtremeRanker : Learns from them.
 
     Examples
     --------
@@ -106,13 +143,35 @@ class MultiLabelData:
         return f"MultiLabelData({sizes}; {features:,.1f} features and {labels:,.1f} labels a row)"
 
     def select(self, rows: Any) -> MultiLabelData:
-        """Give some rows, in the order asked for.
+        """Take some rows, in the order asked for.
 
         Parameters
         ----------
-        rows
-            their numbers, counted from 0, such as `read_xc_split` gives; or [rows] booleans that
-            say which to keep
+        rows : array_like
+            Their numbers, counted from 0, such as `read_xc_split` gives; or [rows] booleans that
+            say which to keep.
+
+        Returns
+        -------
+        MultiLabelData
+            These rows, with all columns.
+
+        Raises
+        ------
+        ValueError
+            A number is not that of a row, or there is not a boolean a row.
+
+        See Also
+        --------
+        tierrank.data.read_xc_split : The rows of a split.
+
+        Examples
+        --------
+        >>> from tierrank.data import MultiLabelData
+        >>> data = MultiLabelData([[0.5], [1.0], [2.0]], [[1, 0], [0, 1], [1, 1]])
+        >>> data.select([2, 0]).Y.toarray()
+        array([[1., 1.],
+               [1., 0.]], dtype=float32)
         """
         chosen = np.asarray(rows)
         if chosen.ndim != 1 or (chosen.dtype.kind not in "biu" and len(chosen)):
@@ -137,7 +196,24 @@ class MultiLabelData:
         return MultiLabelData(rows_of(self.X, chosen), rows_of(self.Y, chosen))
 
     def describe(self) -> MultiLabelSummary:
-        """Count what matters about the data: see `MultiLabelSummary`."""
+        """Count what matters about the data.
+
+        Returns
+        -------
+        MultiLabelSummary
+            The counts and means.
+
+        See Also
+        --------
+        MultiLabelSummary : What each number means.
+
+        Examples
+        --------
+        >>> from tierrank.data import MultiLabelData
+        >>> data = MultiLabelData([[0.5, 0.0], [1.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
+        >>> data.describe().features_a_row
+        1.5
+        """
         return MultiLabelSummary(
             rows=self.n_rows,
             features=self.n_features,
@@ -151,7 +227,25 @@ class MultiLabelData:
         )
 
     def tiers(self) -> Tiers:
-        """One list a row, its labels over all the rest: `Tiers.from_positives(Y)`."""
+        """Build one list a row, its labels over all the rest: `Tiers.from_positives(Y)`.
+
+        Returns
+        -------
+        Tiers
+            The lists, over the catalogue of labels.
+
+        See Also
+        --------
+        tierrank.Tiers.from_positives : Of any sparse matrix.
+
+        Examples
+        --------
+        >>> from tierrank.data import MultiLabelData
+        >>> MultiLabelData([[0.5], [1.0]], [[1, 0, 1], [0, 1, 0]]).tiers()
+        Tiers(2 lists, catalogue of 3 items, 2 tiers a list)
+          list 0: {0, 2} > the other 1
+          list 1: 1 > the other 2
+        """
         return Tiers.from_positives(self.Y)
 
 

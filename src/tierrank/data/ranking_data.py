@@ -25,23 +25,39 @@ Part = tuple[int, int]
 class RankingData:
     """Rows with features and a graded label, each of a query.
 
-    Attributes
+    What `tierrank.data.read` gives; ``ranker.fit(data.X, data.y, qid=data.qid)`` learns from it.
+
+    Parameters
     ----------
-    X
-        [rows, n_features] float64: a numpy array, or a scipy `csr_matrix` with sorted indices
-    y
-        [rows] float64 labels, higher is better
-    qid
-        [rows] the query of each row: int64, or strings if not all are integers
-    comments
-        [rows] what followed the `#`, stripped, "" for nothing; None if they were not kept
-    feature_names
-        [n_features] the names of the columns of `X`, if they have any
-    categories
-        of columns that hold categories, by name: what their numbers in `X` stand for, from 0 on
+    X : ndarray or csr_matrix
+        [rows, n_features] in float64; of a sparse one the indices are sorted.
+    y : ndarray of float
+        [rows] labels, higher is better.
+    qid : ndarray
+        [rows] the query of each row: int64, or strings if not all are integers.
+    comments : tuple of str, optional
+        [rows] what followed the ``#``, stripped, "" for nothing; None if they were not kept.
+    feature_names : tuple of str, optional
+        [n_features] the names of the columns of `X`, if they have any.
+    categories : mapping, optional
+        Of columns that hold categories, by name: what their numbers in `X` stand for, from 0 on
         (NaN is a missing one). They are those of these rows: other data have others.
-    positions
-        [rows] where each was shown, from 1, for labels that are clicks; None: that is not known
+    positions : ndarray of float, optional
+        [rows] where each was shown, from 1, for labels that are clicks; None: that is not known.
+
+    See Also
+    --------
+    read : From a file.
+    read_folds : From the folds of a data set.
+    tierrank.BoostedRanker : Learns from them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tierrank.data import RankingData
+    >>> data = RankingData(np.eye(3), y=np.array([2.0, 0.0, 1.0]), qid=np.array([7, 7, 8]))
+    >>> data.n_queries, data.n_features
+    (2, 3)
     """
 
     X: Any
@@ -66,9 +82,38 @@ class RankingData:
     ) -> RankingData:
         """Take a pandas or polars frame, a pyarrow table or a `datasets.Dataset`.
 
-        The arguments are those of `read_table`; so is what is refused, with the row counted
-        from 0, as a `ValueError`. A column of vectors of one length, such as embeddings, is a
-        feature a number: ``text[0]``, ``text[1]``, …
+        A column of vectors of one length, such as embeddings, is a feature a number: ``text[0]``,
+        ``text[1]``, …
+
+        Parameters
+        ----------
+        frame : DataFrame, Table or Dataset
+            One row an item of a query.
+        label, query : str
+            The columns of labels and of queries.
+        features : sequence of str, optional
+            The columns of features, in this order; None for all others.
+        drop : sequence of str
+            Columns to leave out.
+        missing : "keep" or float
+            What a missing value becomes: "keep" for NaN, or a number.
+        categories : "auto" or sequence of str
+            Feature columns that hold categories, as in `read_table`.
+
+        Returns
+        -------
+        RankingData
+            The rows, in the frame's order.
+
+        Raises
+        ------
+        ValueError
+            A column is missing or a value is no number; the message says the row, from 0, and the
+            column.
+
+        See Also
+        --------
+        read_table : From a file.
 
         Examples
         --------
@@ -87,7 +132,30 @@ class RankingData:
         return from_frame(frame, Wanted(label, query, features, drop, categories), missing)
 
     def select(self, rows: AnyArray) -> RankingData:
-        """The rows that a mask names, in the same order."""
+        """Keep the rows that a mask names, in the same order.
+
+        Parameters
+        ----------
+        rows : ndarray of bool
+            [rows] which to keep.
+
+        Returns
+        -------
+        RankingData
+            These rows; categories that none of them has stay.
+
+        See Also
+        --------
+        part : A part of the queries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tierrank.data import RankingData
+        >>> data = RankingData(np.eye(3), y=np.array([2.0, 0.0, 1.0]), qid=np.array([7, 7, 8]))
+        >>> data.select(data.qid == 7).y
+        array([2., 0.])
+        """
         comments = self.comments
         if comments is not None:
             comments = tuple(comments[row] for row in np.flatnonzero(rows))
@@ -98,7 +166,30 @@ class RankingData:
         )
 
     def part(self, part: Part) -> RankingData:
-        """The rows of a part of the queries, these counted in order of first appearance."""
+        """Take the rows of a part of the queries, these counted in order of first appearance.
+
+        Parameters
+        ----------
+        part : tuple of int
+            (rank, ranks): which part, from 0, of how many. Query i goes to part i mod ranks.
+
+        Returns
+        -------
+        RankingData
+            The rows of these queries.
+
+        See Also
+        --------
+        select : Rows by a mask.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tierrank.data import RankingData
+        >>> data = RankingData(np.eye(3), y=np.array([2.0, 0.0, 1.0]), qid=np.array([7, 7, 8]))
+        >>> data.part((1, 2)).qid
+        array([8])
+        """
         rank, ranks = part
         query, keys = group_rows(self.qid, len(self))
         borders = len(keys) * rank // ranks, len(keys) * (rank + 1) // ranks
@@ -127,7 +218,27 @@ class RankingData:
         )
 
     def tiers(self) -> Tiers:
-        """One list a query, in order of first appearance: `Tiers.from_labels(y, qid=qid)`."""
+        """Build one list a query, in order of first appearance: `Tiers.from_labels(y, qid=qid)`.
+
+        Returns
+        -------
+        Tiers
+            The lists, with a score a row.
+
+        See Also
+        --------
+        tierrank.Tiers.from_labels : With more options.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tierrank.data import RankingData
+        >>> data = RankingData(np.eye(3), y=np.array([2.0, 0.0, 1.0]), qid=np.array([7, 7, 8]))
+        >>> data.tiers()
+        Tiers(2 lists, 3 rows, 1 to 2 tiers a list)
+          7: 0 > 1
+          8: 2
+        """
         return Tiers.from_labels(self.y, qid=self.qid)
 
 

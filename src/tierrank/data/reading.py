@@ -52,52 +52,70 @@ def read(
     part: Part | None = None,
     categories: Categories = (),
 ) -> RankingData:
-    """Read a file of ranking data, in whatever format its name says.
+    r"""Read a file of ranking data, in whatever format its name says.
 
     Names that end in .csv, .tsv or .parquet are tables (`read_table`), all others LETOR or
     svmlight (`read_letor`); .gz, .xz and .bz2 are looked through.
 
     Parameters
     ----------
-    path
-        the file
-    format
-        "letor", "csv", "tsv" or "parquet", where the name does not tell
-    label, query, features, drop
-        columns of a table, by name (label=None for rows that are only to be scored); a LETOR file
-        has none
-    missing
-        what a missing value becomes: "keep" for NaN, or a number
-    separator
-        what stands between two cells of a CSV file; without it, as the name says
-    n_features
-        the number of columns of `X`; a table must have as many, and in a LETOR file those that
-        no row names are 0
-    one_based
-        whether the indices of a LETOR file start at 1
-    cache
+    path : path-like
+        The file.
+    format : {"auto", "letor", "csv", "tsv", "parquet"}
+        What it is, where the name does not tell.
+    label : str or None
+        The column of labels in a table; None for rows that are only to be scored.
+    query : str
+        The column of queries in a table.
+    features : sequence of str, optional
+        The columns of features in a table; None for all others. A LETOR file has no names.
+    drop : sequence of str
+        Columns of a table to leave out.
+    missing : "keep" or float
+        What a missing value becomes: "keep" for NaN, or a number.
+    separator : str, optional
+        What stands between two cells of a CSV file; without it, as the name says.
+    n_features : int, optional
+        The number of columns of `X`; a table must have as many, and in a LETOR file those that
+        no row names are 0.
+    one_based : "auto" or bool
+        Whether the indices of a LETOR file start at 1.
+    cache : bool or path-like
         True for a file that is larger than the memory, or the folder to keep its arrays in: see
-        `read_letor`
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
-    part
+        `read_letor`.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+    part : tuple of int, optional
         (rank, ranks), to read one of so many parts: of LETOR text by bytes (see `read_letor`), of
         Parquet by rows. CSV is read whole, for its part of the queries.
-    categories
-        feature columns of a table that hold categories: see `read_table`
+    categories : "auto" or sequence of str
+        Feature columns of a table that hold categories: see `read_table`.
+
+    Returns
+    -------
+    RankingData
+        The rows.
 
     Raises
     ------
     DataFileError
-        a `ValueError` that names the file and the line
+        A `ValueError` that names the file and the line.
+
+    See Also
+    --------
+    read_letor : With options of LETOR files alone.
+    read_table : With options of tables alone.
+    read_folds : All folds of a folder.
+    read_rankings : Rankings of items, without features.
 
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import read
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     letor, table = pathlib.Path(folder, "a.txt"), pathlib.Path(folder, "a.csv")
-    ...     _ = letor.write_text("2 qid:7 1:0.5 2:3\\n0 qid:7 1:0.1 2:4\\n")
-    ...     _ = table.write_text("qid,label,x,y\\n7,2,0.5,3\\n7,0,0.1,4\\n")
+    ...     _ = letor.write_text("2 qid:7 1:0.5 2:3\n0 qid:7 1:0.1 2:4\n")
+    ...     _ = table.write_text("qid,label,x,y\n7,2,0.5,3\n7,0,0.1,4\n")
     ...     (read(letor).X == read(table).X).all()
     np.True_
     """
@@ -204,12 +222,27 @@ _PART = re.compile(r"([A-Za-z])(\d+)")
 
 @dataclass(eq=False)
 class Fold:
-    """What to train on, to validate on and to test on; read when first asked for, then kept.
+    r"""What to train on, to validate on and to test on; read when first asked for, then kept.
 
-    Attributes
+    Parameters
     ----------
-    name
-        such as "Fold1"
+    name : str
+        Such as "Fold1".
+
+    See Also
+    --------
+    read_folds : Finds them.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import read_folds
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in "train", "vali", "test":
+    ...         _ = pathlib.Path(folder, f"{name}.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.2\n")
+    ...     (fold,) = read_folds(folder)
+    ...     fold.train.y, fold.valid.n_queries
+    (array([1., 0.]), 1)
     """
 
     name: str
@@ -235,7 +268,23 @@ class Fold:
         return self._data[2]
 
     def release(self) -> None:
-        """Let go of the data; they are read again when asked for."""
+        r"""Let go of the data; they are read again when asked for.
+
+        See Also
+        --------
+        read_folds : Finds folds.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from tierrank.data import read_folds
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in "train", "vali", "test":
+        ...         _ = pathlib.Path(folder, f"{name}.txt").write_text("1 qid:1 1:0.5\n")
+        ...     for fold in read_folds(folder):
+        ...         rows = len(fold.train.y)
+        ...         fold.release()  # before the next one is read
+        """
         self.__dict__.pop("_data", None)
 
     def __repr__(self) -> str:
@@ -256,7 +305,7 @@ def read_folds(
     part: Part | None = None,
     categories: Categories = (),
 ) -> list[Fold]:
-    """Find the folds in a folder.
+    r"""Find the folds in a folder.
 
     The folder holds one of these; what else is in it does not matter:
 
@@ -276,24 +325,53 @@ def read_folds(
 
     Parameters
     ----------
-    folder
-        where to look
-    label, query, features, drop, missing, separator, cache, max_expansion, categories
-        as in `read`
-    part
-        as in `read`; numbered parts are read whole, for this part of the queries of each
+    folder : path-like
+        Where to look.
+    label, query : str
+        Columns of tables, as in `read`.
+    features : sequence of str, optional
+        As in `read`.
+    drop : sequence of str
+        As in `read`.
+    missing : "keep" or float
+        As in `read`.
+    separator : str, optional
+        As in `read`.
+    cache : bool or path-like
+        As in `read`.
+    max_expansion : float, optional
+        As in `read`.
+    part : tuple of int, optional
+        As in `read`; numbered parts are read whole, for this part of the queries of each.
+    categories : "auto" or sequence of str
+        As in `read`.
 
     Returns
     -------
-    the folds, in order. They are read when first asked for; numbered parts, all at once, and
-    once for all folds.
+    list of Fold
+        The folds, in order. They are read when first asked for; numbered parts, all at once, and
+        once for all folds.
+
+    Raises
+    ------
+    DataFileError
+        A file cannot be read, or the columns of two do not go together.
+    ValueError
+        There is nothing in the folder that looks like folds.
+
+    See Also
+    --------
+    Fold : What it gives.
+    read : One file.
+    read_letor_fold : A fold of LETOR files.
 
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import read_folds
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for i in range(1, 6):
-    ...         _ = pathlib.Path(folder, f"S{i}.txt").write_text(f"1 qid:{i} 1:0.5\\n")
+    ...         _ = pathlib.Path(folder, f"S{i}.txt").write_text(f"1 qid:{i} 1:0.5\n")
     ...     folds = read_folds(folder)
     ...     folds[3], folds[3].train.qid, folds[3].valid.qid, folds[3].test.qid
     (Fold('Fold4'), array([4, 5, 1]), array([2]), array([3]))

@@ -49,7 +49,27 @@ _ROWS_AT_ONCE = 1024  # that are written
 
 
 class XCError(DataFileError):
-    """An XC file that cannot be read: says which, where in it, what is wrong and what to do."""
+    r"""An XC file that cannot be read: says which, where in it, what is wrong and what to do.
+
+    A `DataFileError`, which has its attributes.
+
+    See Also
+    --------
+    read_xc : Raises it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import XCError, read_xc
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.txt")
+    ...     _ = file.write_text("2 4 5\n0,3 1:0.5\n9 2:1\n")  # there are labels 0 to 4
+    ...     try:
+    ...         read_xc(file)
+    ...     except XCError as error:
+    ...         error.line
+    3
+    """
 
 
 @expands
@@ -64,7 +84,7 @@ def read_xc(
     cache: Where = False,
     max_expansion: float | None = None,
 ) -> MultiLabelData:
-    """Read multi-label data in the formats of the Extreme Classification Repository.
+    r"""Read multi-label data in the formats of the Extreme Classification Repository.
 
     With features and labels together, a file has the header ``rows features labels`` and then
     lines ``label,label,… index:value index:value …``. A line that starts with a blank, or with
@@ -85,39 +105,51 @@ def read_xc(
 
     Parameters
     ----------
-    path
-        the file of features and labels, or of features; in text, a name that ends in .gz, .xz or
-        .bz2 says that it is compressed
-    labels
-        the file of the labels, if they are apart
-    n_features, n_labels
-        numbers of columns, if more than the header says, or where there is no header
-    one_based
-        whether the indices of features in text start at 1, as in LIBSVM's files, and not at 0.
+    path : path-like
+        The file of features and labels, or of features; in text, a name that ends in .gz, .xz or
+        .bz2 says that it is compressed.
+    labels : path-like, optional
+        The file of the labels, if they are apart.
+    n_features, n_labels : int, optional
+        Numbers of columns, if more than the header says, or where there is no header.
+    one_based : bool
+        Whether the indices of features in text start at 1, as in LIBSVM's files, and not at 0.
         Labels start at 0.
-    header
-        whether text begins with a header. "auto": if its first line is just three whole numbers,
+    header : "auto" or bool
+        Whether text begins with a header. "auto": if its first line is just three whole numbers,
         two if labels are apart.
-    cache
+    cache : bool or path-like
         True for text that is larger than the memory: it is converted once into arrays in the
         folder ``<path>.cache``, and the matrices are mapped from there, to be read only. Or the
         folder to keep that one in. A conversion that was stopped goes on; of a file that has
         changed, it is done anew. An .npz file is read into memory all the same.
-    max_expansion
-        how many times its size a compressed file, or an .npz, may expand to, beyond half a GiB:
-        200 without it
+    max_expansion : float, optional
+        How many times its size a compressed file, or an .npz, may expand to, beyond half a GiB:
+        200 without it.
+
+    Returns
+    -------
+    MultiLabelData
+        The rows, as they stand in the file.
 
     Raises
     ------
     XCError
-        a `ValueError` that names the file, the line and the column, and says what to do
+        A `ValueError` that names the file, the line and the column, and says what to do.
+
+    See Also
+    --------
+    read_xc_features : Features alone, to predict labels of.
+    read_xc_split : The rows of a split.
+    write_xc : Writes such a file.
 
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import read_xc
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "train.txt")
-    ...     _ = file.write_text("3 4 5\\n0,3 1:0.5 2:1\\n 0:2\\n4 3:1\\n")
+    ...     _ = file.write_text("3 4 5\n0,3 1:0.5 2:1\n 0:2\n4 3:1\n")
     ...     data = read_xc(file)
     >>> data
     MultiLabelData(3 rows, 4 features, 5 labels; 1.3 features and 1.0 labels a row)
@@ -156,14 +188,49 @@ def read_xc_features(
     header: HeaderOption = "auto",
     max_expansion: float | None = None,
 ) -> Any:
-    """Read features alone, of rows whose labels are not known.
+    r"""Read features alone, of rows whose labels are not known.
 
-    The file is one of a pair, such as ``tst_X_Xf.txt``, or .npz; `read_xc` says what they hold, and
-    what the arguments mean. Where labels stand in the same file, `read_xc` reads both.
+    The file is one of a pair, such as ``tst_X_Xf.txt``, or .npz; `read_xc` says what they hold.
+    Where labels stand in the same file, `read_xc` reads both.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; in text, a name that ends in .gz, .xz or .bz2 says that it is compressed.
+    n_features : int, optional
+        Number of columns, if more than the header says, or where there is no header.
+    one_based : bool
+        Whether indices in text start at 1, and not at 0.
+    header : "auto" or bool
+        Whether text begins with a header. "auto": if its first line is just two whole numbers.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
 
     Returns
     -------
-    [rows, features] a scipy `csr_matrix` of float32
+    csr_matrix
+        [rows, features] in float32.
+
+    Raises
+    ------
+    XCError
+        A `ValueError` that names the file, the line and the column, and says what to do.
+
+    See Also
+    --------
+    read_xc : With labels.
+    tierrank.ExtremeRanker.predict : The best labels of such rows.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import read_xc_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "tst_X_Xf.txt")
+    ...     _ = file.write_text("2 3\n0:0.5 2:1\n1:2\n")
+    ...     read_xc_features(file).toarray()
+    array([[0.5, 0. , 1. ],
+           [0. , 2. , 0. ]], dtype=float32)
     """
     _check_options(n_features, None, one_based, header)
     return _matrix(Path(path), n_features, int(one_based), header, "features")
@@ -567,27 +634,39 @@ def _float32(text: Text, start: int, end: int) -> np.float32:
 
 
 def read_xc_split(path: str | PathLike[str], column: int = 0) -> IntArray:
-    """Read the rows of a split, such as ``bibtex_trSplit.txt``, for `MultiLabelData.select`.
+    r"""Read the rows of a split, such as ``bibtex_trSplit.txt``, for `MultiLabelData.select`.
 
     A line has one whole number for each split of the data: rows, counted from 1.
 
     Parameters
     ----------
-    path
-        the file; a name that ends in .gz, .xz or .bz2 says that it is compressed
-    column
-        which split, counted from 0
+    path : path-like
+        The file; a name that ends in .gz, .xz or .bz2 says that it is compressed.
+    column : int
+        Which split, counted from 0.
 
     Returns
     -------
-    [rows of the split] counted from 0, in the order of the file
+    ndarray of int
+        [rows of the split] counted from 0, in the order of the file.
+
+    Raises
+    ------
+    XCError
+        A number is none, or there is no such column.
+
+    See Also
+    --------
+    MultiLabelData.select : Takes these rows.
+    read_xc : The data that are split.
 
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import read_xc_split
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "trSplit.txt")
-    ...     _ = file.write_text("1 4\\n3 2\\n")
+    ...     _ = file.write_text("1 4\n3 2\n")
     ...     read_xc_split(file), read_xc_split(file, column=1)
     (array([0, 2]), array([3, 1]))
     """
@@ -640,14 +719,36 @@ def write_xc(
 
     Parameters
     ----------
-    path
-        the file for features and labels together; with `labels`, for features. Text is compressed
+    path : path-like
+        The file for features and labels together; with `labels`, for features. Text is compressed
         if the name ends in .gz, .xz or .bz2; a name that ends in .npz gets scipy's format.
-    data
-        what to write
-    labels
-        the file for the labels, if they are to stand apart: as text or .npz, and with their
-        relevances, for which there is no place where both are together
+    data : MultiLabelData
+        What to write.
+    labels : path-like, optional
+        The file for the labels, if they are to stand apart: as text or .npz, and with their
+        relevances, for which there is no place where both are together.
+
+    Raises
+    ------
+    ValueError
+        Relevances other than 1 are to stand in one file with the features.
+
+    See Also
+    --------
+    read_xc : Reads it again.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import MultiLabelData, write_xc
+    >>> data = MultiLabelData([[0.0, 0.5], [2.0, 0.0]], [[1, 0, 1], [0, 0, 0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.txt")
+    ...     write_xc(file, data)
+    ...     print(file.read_text(), end="")
+    2 2 3
+    0,2 1:0.5
+     0:2
     """
     path = Path(path)
     if labels is None:

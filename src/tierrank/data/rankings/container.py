@@ -24,23 +24,29 @@ from tierrank.tiers.selection import concatenate, equal_lists, list_hashes
 class Rankings:
     """Rankings with ties, each with how often it was given.
 
-    What the readers of rankings give and the writers take. ``len(rankings)`` is the number of
-    lists.
+    What the readers of rankings give and the writers take, and what `fit` of the aggregators takes.
+    ``len(rankings)`` is the number of lists.
 
-    Attributes
+    Parameters
     ----------
-    tiers
-        the lists, over a catalogue of items (`Tiers.from_rankings`, `Tiers.from_preferences`)
-    weights
-        [lists] positive and finite: how often each list was given (read-only)
-    read_as
-        what was taken for what in the table that they come from, if columns were found by name
-    beside
+    tiers : Tiers
+        The lists, over a catalogue of items (`Tiers.from_rankings`, `Tiers.from_preferences`).
+    weights : ndarray of float
+        [lists] positive and finite: how often each list was given (read-only).
+    read_as : str
+        What was taken for what in the table that they come from, if columns were found by name.
+    beside : mapping
         [lists] further columns of the table by name, as `read_rankings(…, keep=[…])` keeps them:
         who voted, when, on what. What puts equal lists together forgets them.
-    beside_items
+    beside_items : mapping
         [entries] columns that vary within lists, in the order of ``tiers.items``, kept by
-        ``keep_items=[…]``
+        ``keep_items=[…]``.
+
+    See Also
+    --------
+    read_rankings : From a file.
+    Games : Comparisons of two.
+    tierrank.RankAggregator : Worths of the items.
 
     Examples
     --------
@@ -78,10 +84,29 @@ class Rankings:
 
         Parameters
         ----------
-        rankings, items, rest
-            as in `Tiers.from_rankings`
-        weights
-            [lists] how often each was given; None for once
+        rankings : iterable
+            A ranking a list, as in `Tiers.from_rankings`.
+        items : sequence or int, optional
+            The catalogue, as there; None for the items that are named.
+        weights : array_like, optional
+            [lists] how often each was given; None for once.
+        rest : {"absent", "last"}
+            What a list does not name is absent from it, or tied in the last place.
+
+        Returns
+        -------
+        Rankings
+            The lists, in the same order.
+
+        Raises
+        ------
+        ValueError
+            A list names an item twice, or a weight is not positive.
+
+        See Also
+        --------
+        tierrank.Tiers.from_rankings : The lists alone.
+        read_rankings : From a file.
 
         Examples
         --------
@@ -101,10 +126,29 @@ class Rankings:
         return tuple(range(self.tiers.n_items or 0))
 
     def without(self, items: Iterable[Any]) -> Rankings:
-        """The same without some items: the rest of each list stays.
+        """Leave some items out; the rest of each list stays.
 
         Lists that then compare nothing (with fewer than two items left, or none of a list whose
         rest stands last) are left out.
+
+        Parameters
+        ----------
+        items : iterable
+            Names of items.
+
+        Returns
+        -------
+        Rankings
+            What is left.
+
+        Raises
+        ------
+        ValueError
+            An item is not in the catalogue.
+
+        See Also
+        --------
+        by : Lists of each value of a column.
 
         Examples
         --------
@@ -141,7 +185,16 @@ class Rankings:
         )
 
     def together(self) -> Rankings:
-        """The different lists, each as often as its equals were given, whatever they were called.
+        """Count equal lists together, whatever they were called.
+
+        Returns
+        -------
+        Rankings
+            The different lists, each with the weight of all its equals.
+
+        See Also
+        --------
+        by : Lists of each value of a column.
 
         Examples
         --------
@@ -159,7 +212,31 @@ class Rankings:
         return replace(alone, tiers=tiers, weights=weights)
 
     def of(self, lists: IntArray) -> Rankings:
-        """These lists alone."""
+        """Take some lists alone.
+
+        Parameters
+        ----------
+        lists : ndarray of int
+            Their numbers, from 0.
+
+        Returns
+        -------
+        Rankings
+            These lists, over the same items.
+
+        See Also
+        --------
+        by : Lists of each value of a column.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tierrank.data import Rankings
+        >>> votes = Rankings.from_rankings([["ann", "bob"], ["bob", "ann"]], weights=[3, 1])
+        >>> votes.of(np.array([1]))
+        Rankings(1 list of weight 1, 2 items)
+          1 × bob > ann
+        """
         entries: AnyArray = np.empty(0, dtype=np.int64)
         if self.beside_items:
             lengths = self.tiers.lengths.numpy()
@@ -174,9 +251,28 @@ class Rankings:
         )
 
     def by(self, column: str) -> dict[Any, Rankings]:
-        """The lists of each value of a column beside them, most lists first, as rankings.
+        """Split the lists by a column beside them.
 
         Items that no list of a part names are left out of it, unless a rest stands last.
+
+        Parameters
+        ----------
+        column : str
+            A name in `beside`.
+
+        Returns
+        -------
+        dict
+            Rankings by each value of the column, those of the most weight first.
+
+        Raises
+        ------
+        ValueError
+            There is no such column; the message says which there are.
+
+        See Also
+        --------
+        read_rankings : Keeps columns by ``keep=``.
 
         Examples
         --------
@@ -202,7 +298,29 @@ class Rankings:
         return np.asarray(list_hashes(self.tiers)["a"])
 
     def named(self, names: tuple[Any, ...]) -> Rankings:
-        """The same under other names."""
+        """Give the items other names.
+
+        Parameters
+        ----------
+        names : tuple
+            [items] the new names, in order of the items.
+
+        Returns
+        -------
+        Rankings
+            The same lists.
+
+        See Also
+        --------
+        items : The names they have.
+
+        Examples
+        --------
+        >>> from tierrank.data import Rankings
+        >>> Rankings.from_rankings([[0, 1]]).named(("ann", "bob"))
+        Rankings(1 list of weight 1, 2 items)
+          1 × ann > bob
+        """
         tiers = replace(self.tiers, names=None if are_numbers(names) else names)
         return replace(self, tiers=tiers)
 
@@ -241,7 +359,30 @@ class Rankings:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Rankings]) -> Rankings:
-        """The lists of all parts, which have the same items."""
+        """Put the lists of several parts behind each other.
+
+        Parameters
+        ----------
+        parts : sequence of Rankings
+            All over the same items.
+
+        Returns
+        -------
+        Rankings
+            All their lists.
+
+        See Also
+        --------
+        together : Counts equal lists together.
+
+        Examples
+        --------
+        >>> from tierrank.data import Rankings
+        >>> votes = Rankings.from_rankings([["ann", "bob"]])
+        >>> Rankings.concatenate([votes, votes]).together()
+        Rankings(1 list of weight 2, 2 items)
+          2 × ann > bob
+        """
         tiers = concatenate([part.tiers for part in parts])
         return cls(tiers, np.concatenate([part.weights for part in parts]))
 

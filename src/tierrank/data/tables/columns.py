@@ -36,7 +36,28 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 class TableError(DataFileError):
-    """A table that cannot be read: says which, where in it, what is wrong and what to do."""
+    r"""A table that cannot be read: says which, where in it, what is wrong and what to do.
+
+    A `DataFileError`, which has its attributes.
+
+    See Also
+    --------
+    read_table : Raises it.
+    UnclearTable : Of a table that may be read in several ways.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import TableError, read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.csv")
+    ...     _ = file.write_text("qid,label,x\n7,2,0.5\n7,high,0.1\n")
+    ...     try:
+    ...         read_table(file)
+    ...     except TableError as error:
+    ...         error.line
+    3
+    """
 
 
 class BadColumn(NamedTuple):

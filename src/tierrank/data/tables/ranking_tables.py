@@ -76,7 +76,7 @@ def read_table(
     part: Part | None = None,
     categories: Categories = (),
 ) -> RankingData:
-    """Read a CSV or Parquet file with named columns.
+    r"""Read a CSV or Parquet file with named columns.
 
     Rows of a query need not be adjacent. Numbers are read to the last bit. CSV is UTF-8 with a
     header; cells may be quoted, also over several lines; empty lines are passed over. All of the
@@ -85,57 +85,67 @@ def read_table(
 
     Parameters
     ----------
-    path
-        a name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet
-    label
-        the column of labels: finite numbers, higher is better. None for rows that are only to be
+    path : path-like
+        A name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet.
+    label : str or None
+        The column of labels: finite numbers, higher is better. None for rows that are only to be
         scored: `y` is 0 then.
-    query
-        the column of queries, of any plain type. `qid` are integers if all are whole numbers (in
+    query : str
+        The column of queries, of any plain type. `qid` are integers if all are whole numbers (in
         CSV: written as 7, not as 07 or 7.0), else strings. None may be missing, nor, in CSV, one
         of the words below that stand for it.
-    features
-        the columns of `X`, in this order; without it, all others as they stand in the file.
+    features : sequence of str, optional
+        The columns of `X`, in this order; without it, all others as they stand in the file.
         They hold numbers, or true and false throughout.
-    drop
-        columns that are no features; a column that does not hold numbers must be named here, or in
-        `categories`
-    missing
-        what a cell becomes that is null, NaN, empty, NA, N/A, NULL or None: "keep" for NaN, or
-        a number
-    separator
-        what stands between two cells of a CSV file; without it, as the name says
-    format
-        "csv", "tsv" or "parquet", where the name does not tell
-    cache
+    drop : sequence of str
+        Columns that are no features; a column that does not hold numbers must be named here, or in
+        `categories`.
+    missing : "keep" or float
+        What a cell becomes that is null, NaN, empty, NA, N/A, NULL or None: "keep" for NaN, or
+        a number.
+    separator : str, optional
+        What stands between two cells of a CSV file; without it, as the name says.
+    format : {"csv", "tsv", "parquet"}, optional
+        "csv", "tsv" or "parquet", where the name does not tell.
+    cache : bool or path-like
         True for a table that is larger than the memory, or the folder to keep its arrays in: see
         `read_letor`. It is read some lines at a time, of Parquet a row group; a CSV file that is
         compressed cannot be.
-    max_expansion
-        how many times its size a compressed file, or a Parquet file, may expand to, beyond half a
-        GiB: 200 without it
-    part
+    max_expansion : float, optional
+        How many times its size a compressed file, or a Parquet file, may expand to, beyond half a
+        GiB: 200 without it.
+    part : tuple of int, optional
         (rank, ranks), to read one of so many parts: of Parquet the row groups that hold about so
         many rows of those, from where a query begins to where one ends. Rows of a query are then
         adjacent. CSV is read whole, for its part of the queries.
-    categories
-        feature columns that hold categories, of text or numbers, for a `BoostedRanker`; "auto" for
+    categories : "auto" or sequence of str
+        Feature columns that hold categories, of text or numbers, for a `BoostedRanker`; "auto" for
         those that Parquet says are dictionaries. A category is what is written: "07" is not "7".
         `X` has their places in `RankingData.categories`. They do not go with `cache`.
+
+    Returns
+    -------
+    RankingData
+        The rows, as they stand in the file.
 
     Raises
     ------
     TableError
-        a `ValueError` that names the file and the line (in Parquet the row), and says what to do
+        A `ValueError` that names the file and the line (in Parquet the row), and says what to do.
+
+    See Also
+    --------
+    read : Of any format, by its name.
+    RankingData.from_frame : Of a frame in memory.
+    write_table : Writes such a file.
 
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "clicks.csv")
-    ...     _ = file.write_text(
-    ...         "query,clicked,price,age\\nshoes,1,9.5,\\nhats,0,7,2\\nshoes,0,3,1\\n"
-    ...     )
+    ...     _ = file.write_text("query,clicked,price,age\nshoes,1,9.5,\nhats,0,7,2\nshoes,0,3,1\n")
     ...     data = read_table(file, label="clicked", query="query")
     >>> data
     RankingData(3 rows, 2 queries, 2 dense features)
@@ -373,12 +383,38 @@ def write_table(
 
     Parameters
     ----------
-    path
-        a name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet
-    data
-        what to write
-    label, query
-        the names of these two columns
+    path : path-like
+        A name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet.
+    data : RankingData
+        What to write.
+    label, query : str
+        The names of these two columns.
+
+    Raises
+    ------
+    ValueError
+        Two columns would be called the same, or the name is not that of a table.
+
+    See Also
+    --------
+    read_table : Reads it again.
+    write_letor : Writes a LETOR file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from tierrank.data import RankingData, write_table
+    >>> data = RankingData(
+    ...     np.array([[0.5], [np.nan]]), y=np.array([2.0, 0.0]), qid=np.array([7, 7])
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.csv")
+    ...     write_table(file, data)
+    ...     print(file.read_text(), end="")
+    label,qid,f1
+    2,7,0.5
+    0,7,
     """
     path = Path(path)
     suffix = table_suffix(path)
