@@ -49,6 +49,7 @@ from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.rest import FusedObjective, Loss
 from tierrank.extreme.samplers import sampler_from
 from tierrank.extreme.sharding import Shards
+from tierrank.ranks import ALONE
 
 BATCH, HIDDEN, BATCHES = 128, 256, 8
 ONLY_SHARDED = False  # by --sharded
@@ -127,8 +128,8 @@ class Trainer:
         self, case: Case, objective: str | Loss = "pl-partition", shards: Shards | None = None
     ) -> None:
         X, Y = random_rows(case)
-        own = None if shards is None else shards.labels.part(case.labels)
-        self.network = Network(case.features, case.labels, (case.hidden,), own=own)
+        ranks = ALONE if shards is None else shards.labels
+        self.network = Network(case.features, case.labels, (case.hidden,), ranks=ranks)
         self.network.reset()
         sampler = None
         if case.negatives:

@@ -4,13 +4,14 @@ import contextlib
 import io
 import os
 import signal
+from unittest import mock
 
 import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
 import tierrank as tr
-from tierrank.extreme import FUSED, head
+from tierrank.extreme import FUSED, head, network
 from tierrank.extreme.head import fused_losses
 from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner
 from tierrank.extreme.network import Network, top_labels
@@ -24,6 +25,11 @@ from tierrank.training.loop import Diverged
 CPU = torch.device("cpu")
 LISTS, LABELS, WIDTH, ROWS, FEATURES = 9, 700, 6, 26, 15
 KINDS = (torch.float64, torch.float32)
+
+
+def features_spread(spread=True):
+    """Features over ranks, as if they were large."""
+    return mock.patch.object(network, "SPREAD_FEATURES", 0 if spread else 1 << 25)
 
 
 @contextlib.contextmanager
@@ -103,12 +109,12 @@ def best_labels():
     """Of few labels and many, with equal scores, an offset and two networks."""
     shards = Shards.join(CPU)
     found = []
-    for labels, k in ((LABELS, 5), (7, 7), (7, 3)):
-        networks = [_network(labels, shards, seed=seed) for seed in (0, 1)]
-        for network in networks:
+    for labels, k, spread in ((LABELS, 5, False), (7, 7, True), (7, 3, False)):
+        networks = [_network(labels, shards, seed=seed, spread=spread) for seed in (0, 1)]
+        for each in networks:
             with torch.no_grad():
-                network.labels.mul_(4).round_()
-                network.label_bias.round_()
+                each.labels.mul_(4).round_()
+                each.label_bias.round_()
         offset = torch.linspace(0, 1, labels)
         for some, extra in ((networks[:1], None), (networks, None), (networks[:1], offset)):
             X = label_rows(300)[0]
@@ -116,14 +122,14 @@ def best_labels():
     return found
 
 
-def _network(labels, shards, *, seed=0, hidden=(8, 5), dtype=torch.float32, **options):
-    with own_randomness(CPU):
+def _network(
+    labels, shards, *, seed=0, hidden=(8, 5), dtype=torch.float32, spread=False, **options
+):
+    with own_randomness(CPU), features_spread(spread):
         seed_generators(seed, CPU)
-        network = Network(
-            FEATURES, labels, hidden, own=shards.labels.part(labels), **options
-        )  # fmt: skip
-        network.reset()
-    return network.to(dtype)
+        made = Network(FEATURES, labels, hidden, ranks=shards.labels, **options)
+        made.reset()
+    return made.to(dtype)
 
 
 def steps(
@@ -133,10 +139,10 @@ def steps(
     """Losses of so many steps, weights and moments after them, and bytes put together a step."""
     shards = Shards.join(CPU, data_ranks)
     X, Y = label_rows(rows, labels, a_row)
-    network = _network(labels, shards, dtype=dtype, **options)
-    parameters = {name: each.detach() for name, each in network.named_parameters()}
+    learned = _network(labels, shards, dtype=dtype, **options)
+    parameters = {name: each.detach() for name, each in learned.named_parameters()}
     learner = LabelLearner(
-        network,
+        learned,
         RowOptimiser(parameters, name=optimiser, learning_rate=0.01, weight_decay=0.01),
         objective,
         None if sampler is None else sampler_from(sampler, 40, Y, batch),
@@ -154,7 +160,7 @@ def steps(
             rows_, tiers, weights = batches.load(step, Share(), CPU)
             rows_ = rows_._replace(values=rows_.values.to(dtype))
             losses.append(learner.learn((rows_, tiers, weights.to(dtype)), False)[0])
-    arrays = {name: each.detach().numpy() for name, each in network.named_parameters()}
+    arrays = {name: each.detach().numpy() for name, each in learned.named_parameters()}
     return losses, arrays | learner.memory(), shards.sent / count
 
 
@@ -169,10 +175,10 @@ def diverging():
     X, Y = label_rows()
     said = []
     for spoiled in (np.nan, np.inf):
-        network = _network(LABELS, shards)
-        parameters = {name: each.detach() for name, each in network.named_parameters()}
+        astray = _network(LABELS, shards)
+        parameters = {name: each.detach() for name, each in astray.named_parameters()}
         optimiser = RowOptimiser(parameters, name="adam", learning_rate=0.01)
-        learner = LabelLearner(network, optimiser, "pl-partition", shards=shards)
+        learner = LabelLearner(astray, optimiser, "pl-partition", shards=shards)
         batches = LabelBatches(X, Y, None, size=8, seed=3)
         batches.begin(0)
         batch = batches.load(0, Share(), CPU)
@@ -180,7 +186,7 @@ def diverging():
         said.append(learner.finite())
         if shards.everyone.rank == 1:
             with torch.no_grad():
-                network.labels[-1] = spoiled
+                astray.labels[-1] = spoiled
         said.append(learner.finite())
         try:
             learner.learn(batch, False)
@@ -204,7 +210,13 @@ def data():
     )  # fmt: skip
 
 
-def fit(folder=None, *, stop_at=None, checkpoint=None, data_ranks=1, **settings):
+def fit(folder=None, *, spread=False, **options):
+    """`fitted`, with features spread or not."""
+    with features_spread(spread):
+        return fitted(folder, **options)
+
+
+def fitted(folder=None, *, stop_at=None, checkpoint=None, data_ranks=1, **settings):
     """A fit, saved; stopped by Ctrl-C on the first rank when it is told so many times."""
     train, test = data()
     ranker = tr.ExtremeRanker(**(SETTINGS | settings))
@@ -228,7 +240,11 @@ def fit(folder=None, *, stop_at=None, checkpoint=None, data_ranks=1, **settings)
     return {
         "loss": ranker.history_.loss, "metric": ranker.history_.metric, "told": len(told),
         "top": top, "scores": scores, "score": ranker.score(test.X, test.Y),
-        "features": ranker.networks_[0].features.numpy(),
+        "held": {
+            name: value.numpy()
+            for name, value in ranker.networks_[0].state_dict().items()
+            if name not in ranker.networks_[0].spread
+        },
         "same": folder is None or (tr.load(folder).predict(test.X) == ranker.predict(test.X)).all(),
     }  # fmt: skip
 

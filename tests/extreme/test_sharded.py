@@ -15,6 +15,7 @@ from sharded_work import (
     best_labels,
     command,
     diverging,
+    features_spread,
     fit,
     losses_and_gradients,
     own_rows,
@@ -27,6 +28,7 @@ from sharded_work import (
 from tierrank.extreme import FUSED
 from tierrank.extreme.network import Network
 from tierrank.extreme.sharding import Shards
+from tierrank.ranks import Ranks
 from tierrank.training.devices import own_randomness, seed_generators
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="gloo is told to use loopback")
@@ -66,6 +68,7 @@ DOUBLE = {"dtype": torch.float64}
 LONG = [
     ((100,), {"input_dropout": 0.1, "hidden_dropout": 0.2, **DOUBLE}),
     ((100,), {"input_dropout": 0.1, "hidden_dropout": 0.2}),
+    ((100,), {"input_dropout": 0.1, "hidden_dropout": 0.2, "spread": True}),
 ]
 SHORT = [
     *(((3, objective), DOUBLE) for objective in FUSED),
@@ -76,11 +79,16 @@ SHORT = [
     ((3,), {"labels": 5, "a_row": 1, "sampler": "uniform", **DOUBLE}),
     ((3,), {"skip": 15, "input_dropout": 0.1, **DOUBLE}),  # as many as there are features
     ((3,), {"skip": 4, "sampler": "uniform", **DOUBLE}),
-]
+    *(((3,), {"spread": True, "input_dropout": 0.2, "optimiser": name, **DOUBLE})
+      for name in ("adam", "adagrad")),
+    ((3,), {"spread": True, "sampler": "frequency", "skip": 4, **DOUBLE}),
+    ((3,), {"spread": True, "skip": 15, "rows": 2, "batch": 1, **DOUBLE}),  # few features a batch
+]  # fmt: skip
 MESH = [
     ((3,), {"batch": 3, **DOUBLE}),  # the last batch has two rows
     ((3,), {"batch": 1, "hidden_dropout": 0.2, **DOUBLE}),  # a rank has none
     ((3, "ranknet"), {"sampler": "frequency", "glas": 5.0, **DOUBLE}),
+    ((3,), {"batch": 3, "spread": True, "input_dropout": 0.2, **DOUBLE}),
 ]
 
 
@@ -96,6 +104,7 @@ def test_steps_are_those_of_one_process(ranks, data_ranks, cases):
     for number, (losses, arrays, sent) in enumerate(wanted):
         double = "dtype" in cases[number][1]
         near = {"rtol": 1e-9, "atol": 1e-9} if double else {"rtol": 1e-5, "atol": 1e-5}
+        shared = ["labels", "label_bias", *["features"] * cases[number][1].get("spread", False)]
         assert sent == 0
         ours = [each[number] for each in found]
         for each in ours:
@@ -103,7 +112,7 @@ def test_steps_are_those_of_one_process(ranks, data_ranks, cases):
             assert each[0] == ours[0][0]
         for name, array in arrays.items():
             parts = [each[1][name] for each in ours]
-            if name.rpartition(".")[2] in ("labels", "label_bias"):
+            if name.rpartition(".")[2] in shared:
                 np.testing.assert_allclose(np.concatenate(parts[:holders]), array, **near)
                 for rank, part in enumerate(parts):
                     np.testing.assert_array_equal(part, parts[rank % holders])
@@ -131,6 +140,14 @@ def test_a_step_sends_the_same_bytes_whatever_the_number_of_labels():
     assert 0.8 * at_most < sent[0] <= at_most
 
 
+def test_spread_features_send_the_first_layer_of_a_batch_besides():
+    cases = [((2,), {"labels": 2_000, "rows": 16, "spread": spread}) for spread in (False, True)]
+    (found, _) = on_ranks(2, stepped, cases)
+    held, spread = found
+    assert spread[2] - held[2] == 4 * 8 * 8  # float32 of batch · hidden
+    assert len(spread[1]["features"]) == len(held[1]["features"]) // 2  # 7 of 15
+
+
 def test_where_one_rank_goes_astray_or_is_asked_to_stop_all_know():
     for each in on_ranks(2, diverging):
         assert each == [True, True, False, "the loss is nan"] * 2
@@ -140,21 +157,31 @@ def test_where_one_rank_goes_astray_or_is_asked_to_stop_all_know():
 def test_first_weights_are_the_slices_of_what_one_process_draws(ranks, monkeypatch):
     monkeypatch.setattr("tierrank.extreme.network.DRAWN", 64)
 
-    def drawn(own=None):
+    def drawn(rank=0, ranks=1):
+        some = Ranks()
+        some.rank, some.size = rank, ranks
         with own_randomness(CPU):
             seed_generators(3, CPU)
-            network = Network(11, LABELS, (6, 4), own=own)
+            network = Network(11, LABELS, (6, 4), ranks=some)
             network.reset()
             return {**{n: p.detach() for n, p in network.named_parameters()}, "next": torch.rand(3)}
 
     whole = drawn()
-    for rank in range(ranks):
-        own = slice(LABELS * rank // ranks, LABELS * (rank + 1) // ranks)
-        for name, part in drawn(own).items():
-            spread = name in ("labels", "label_bias")
-            torch.testing.assert_close(
-                part, whole[name][own] if spread else whole[name], rtol=0, atol=0
-            )
+    for spread, sizes in (
+        (False, {"labels": LABELS, "label_bias": LABELS}),
+        (True, {"labels": LABELS, "label_bias": LABELS, "features": 11}),
+    ):
+        for rank in range(ranks):
+            with features_spread(spread):
+                found = drawn(rank, ranks)
+            for name, part in found.items():
+                size = sizes.get(name)
+                own = (
+                    slice(None)
+                    if size is None
+                    else slice(size * rank // ranks, size * (rank + 1) // ranks)
+                )
+                torch.testing.assert_close(part, whole[name][own], rtol=0, atol=0)
 
 
 def test_one_process_is_alone():
@@ -174,7 +201,8 @@ def assert_same_fit(found, wanted):
         np.testing.assert_allclose(each["metric"], wanted["metric"], rtol=1e-6)
         np.testing.assert_array_equal(each["top"], wanted["top"])
         np.testing.assert_allclose(each["scores"], wanted["scores"], atol=2e-5)
-        np.testing.assert_array_equal(each["features"], found[0]["features"])
+        for name, array in each["held"].items():
+            np.testing.assert_array_equal(array, found[0]["held"][name])
         assert each["score"] == pytest.approx(wanted["score"])
         assert each["same"]
         assert (each["told"] > 0) == (rank == 0)
@@ -191,31 +219,40 @@ def assert_same_model(one, other):
 
 def test_fits_and_saved_models_are_those_of_one_process(tmp_path):
     whole = fit(tmp_path / "alone")
-    calls = [((tmp_path / "spread",), {}), ((tmp_path / "refit",), {"refit": True, "members": 1})]
-    first, second = zip(*on_ranks(2, several_fits, calls), strict=True)
+    calls = [
+        ((tmp_path / "spread",), {}),
+        ((tmp_path / "refit",), {"refit": True, "members": 1}),
+        ((tmp_path / "features",), {"spread": True}),
+    ]
+    first, second, third = zip(*on_ranks(2, several_fits, calls), strict=True)
     assert_same_fit(first, whole)
     assert_same_model(tmp_path / "spread", tmp_path / "alone")
     files = sorted(path.suffix for path in (tmp_path / "spread").iterdir())
     assert files == [".json", ".safetensors"]
     assert_same_fit(second, fit(tmp_path / "refit alone", refit=True, members=1))
     assert_same_model(tmp_path / "refit", tmp_path / "refit alone")
+    assert_same_fit(third, whole)
+    assert_same_model(tmp_path / "features", tmp_path / "alone")
+    assert set(third[0]["held"]) == {"feature_bias"}
 
 
 def test_rows_are_shared_too_in_a_mesh_of_data_and_labels(tmp_path):
-    calls = [((tmp_path / "mesh",), {"data_ranks": 2, "checkpoint": tmp_path / "state"})]
+    state = {"data_ranks": 2, "checkpoint": tmp_path / "state", "spread": True}
+    calls = [((tmp_path / "mesh",), state)]
     assert_same_fit([one for (one,) in on_ranks(4, several_fits, calls)], fit(tmp_path / "alone"))
     assert_same_model(tmp_path / "mesh", tmp_path / "alone")
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_a_checkpoint_of_two_ranks_is_gone_on_with_by_others(tmp_path, ranks):
+@pytest.mark.parametrize(("ranks", "spread"), [(1, True), (3, False), (3, True)])
+def test_a_checkpoint_of_two_ranks_is_gone_on_with_by_others(tmp_path, ranks, spread):
     whole = fit(tmp_path / "whole")
     state = tmp_path / "state"
+    options = {"checkpoint": state, "spread": spread}
     for at in (2, 3):  # in the first training, and in a later one
-        stopped = on_ranks(2, several_fits, [((), {"stop_at": at, "checkpoint": state})])
+        stopped = on_ranks(2, several_fits, [((), {"stop_at": at, **options})])
         assert stopped == [["stopped"], ["stopped"]]
     assert list(state.rglob("labels-*.safetensors"))
-    call = ((tmp_path / "model",), {"checkpoint": state})
+    call = ((tmp_path / "model",), options)
     if ranks == 1:
         found = [fit(*call[0], **call[1])]
     else:
@@ -227,8 +264,9 @@ def test_a_checkpoint_of_two_ranks_is_gone_on_with_by_others(tmp_path, ranks):
 def test_a_checkpoint_of_one_process_is_gone_on_with_by_two(tmp_path):
     whole = fit(tmp_path / "whole")
     state = tmp_path / "state"
-    assert fit(stop_at=2, checkpoint=state) == "stopped"
-    calls = [((tmp_path / "model",), {"checkpoint": state})]
+    options = {"checkpoint": state, "spread": True}
+    assert fit(stop_at=2, **options) == "stopped"
+    calls = [((tmp_path / "model",), options)]
     assert_same_fit([one for (one,) in on_ranks(2, several_fits, calls)], whole)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from tierrank._types import AnyArray
 from tierrank.extreme.features import Features
 from tierrank.extreme.head import Update, fused_losses
-from tierrank.extreme.network import Network, SparseRows
+from tierrank.extreme.network import Network, SparseRows, rows_within
 from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.rest import FusedObjective, Loss, NotFinite
 from tierrank.extreme.samplers import Sampler
@@ -96,7 +96,8 @@ class LabelLearner:
     """A `tierrank.training.loop.Learner`, in one process or with labels spread over several.
 
     Every rank computes what leads up to the last layer, for all rows of a batch and with the same
-    dropout, so that these weights stay the same on all without being sent.
+    dropout, so that these weights stay the same on all without being sent. Where the features are
+    spread, too, what they add up to is summed over the ranks.
 
     Parameters
     ----------
@@ -142,24 +143,26 @@ class LabelLearner:
     def learn(self, batch: tuple[Any, ...], stop: bool) -> tuple[float, bool]:
         """Take one step."""
         rows, tiers, weights = batch
-        features = self.network.features.detach().index_select(0, rows.features).requires_grad_()
+        used = self.network.used(rows)
+        features = self.network.features.detach().index_select(0, used).requires_grad_()
         hidden: Tensor = self.network(rows, features)
         step = self._all_labels if self.sampler is None else self._sampled
         loss, stop, by_hidden = step(hidden.detach(), tiers, weights, stop)
         # a number is differentiated: for the gradient of more, torch would load sympy, for 0.3 s
         (hidden[:, : self.network.learned] * by_hidden).sum().backward()
         assert features.grad is not None
-        self.optimiser.update_rows("features", rows.features, self._same(features.grad))
+        self.optimiser.update_rows("features", used, self._same("features", features.grad))
         for name, parameter in self.network.named_parameters():
             if parameter.grad is not None:
-                self.optimiser.update(name, slice(None), self._same(parameter.grad))
+                self.optimiser.update(name, slice(None), self._same(name, parameter.grad))
                 parameter.grad = None
         return loss, stop
 
-    def _same(self, gradient: Tensor) -> Tensor:
-        """A gradient of weights that all ranks have: GPUs round it differently each time."""
+    def _same(self, name: str, gradient: Tensor) -> Tensor:
+        """A gradient of weights that several ranks have: GPUs round it differently each time."""
         if self.device.type == "cuda":
-            return self.shards.everyone.from_first(gradient)
+            holders = self.shards.rows if name in self.network.spread else self.shards.everyone
+            return holders.from_first(gradient)
         return gradient
 
     def _all_labels(
@@ -202,7 +205,7 @@ class LabelLearner:
             n_items=len(labels),
             rest=True,
         )
-        here = _rows_within(labels, self.network.own)
+        here = rows_within(labels, self.network.own)
         own = labels[here] - self.network.own.start
         weight = self.network.labels.detach().index_select(0, own)
         bias = self.network.label_bias.detach()[own]
@@ -284,7 +287,7 @@ class LabelLearner:
             return None
         labels = self.glas.labels(tiers.items.cpu())
         of, own = labels.to(self.device), self.network.own
-        here = _rows_within(of, own)
+        here = rows_within(of, own)
         vectors = self.network.labels.new_zeros(len(of), self.network.labels.shape[1])
         vectors[here] = self.network.labels.detach().index_select(0, of[here] - own.start)
         gradient = self.glas.gradient(labels, self.shards.labels.sum(vectors))[1]
@@ -311,7 +314,7 @@ class LabelLearner:
         return not self.shards.everyone.any(not all(map(math.isfinite, sums)))
 
     def weights(self) -> Weights:
-        """Copies of all weights, on the CPU; of the last layer, those of this rank's labels."""
+        """Copies of all weights, on the CPU; where ranks share them, those of this one."""
         return weights_of(self.network)
 
     def load_weights(self, weights: Weights) -> None:
@@ -327,15 +330,9 @@ class LabelLearner:
         self.optimiser.restore(arrays)
 
 
-def _rows_within(rows: Tensor, labels: slice) -> slice:
-    """Where, in rows that ascend, those of some labels are."""
-    ends = torch.tensor([labels.start, labels.stop], device=rows.device)
-    return slice(*torch.searchsorted(rows, ends).tolist())
-
-
 def _add_rows(block: Tensor, labels: slice, rows: Tensor, values: Tensor) -> None:
     """Add the values of those rows, ascending, that are in a block of labels."""
-    here = _rows_within(rows, labels)
+    here = rows_within(rows, labels)
     block.index_add_(0, rows[here] - labels.start, values[here])
 
 

@@ -16,14 +16,17 @@ from torch.nn.functional import dropout, embedding_bag
 
 from tierrank._types import AnyArray
 from tierrank.extreme.features import Features
-from tierrank.ranks import Ranks
+from tierrank.ranks import ALONE, Ranks
 from tierrank.training.settings import check_count
 
 ROWS = 256  # that labels are ranked for at once
 BLOCK = 1 << 14  # labels whose scores are there at once
 FULL_FEATURES, FULL_WEIGHTS = 1 << 10, 1 << 25  # of a linear path with a weight for each pair
 RANK = 128  # of a linear path beyond that
-DRAWN = 1 << 21  # weights of other ranks' labels that are drawn at once
+DRAWN = 1 << 21  # weights of other ranks that are drawn at once
+SPREAD_FEATURES = (
+    1 << 25
+)  # weights of features from which they are spread over ranks, as labels are
 
 
 class SparseRows(NamedTuple):
@@ -51,6 +54,16 @@ class SparseRows(NamedTuple):
         starts = X.indptr[:-1].astype(np.int64)
         parts = features.astype(np.int64), columns.reshape(-1), X.data, starts
         return cls(*(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
+
+    def within(self, own: slice) -> SparseRows:
+        """The same rows, but for the entries of other features."""
+        here = rows_within(self.features, own)
+        mine = (self.columns >= here.start) & (self.columns < here.stop)
+        before = torch.cat([self.starts.new_zeros(1), mine.cumsum(0)])
+        return SparseRows(
+            self.features[here], self.columns[mine] - here.start, self.values[mine],
+            before[self.starts],
+        )  # fmt: skip
 
     def to(self, device: torch.device) -> SparseRows:
         """The same there."""
@@ -97,8 +110,16 @@ class Network(nn.Module):
         the first hidden layer), 0 for none
     input_dropout, hidden_dropout
         probability with which an entry of X, or a hidden number, is left out in training
+    ranks
+        that share the labels; and the features, from so many weights on that they take more memory
+        than a further sum a step is worth
+
+    Attributes
+    ----------
+    spread
+        of each parameter that the ranks share, how many rows all of them have
     own
-        the labels that are here, where others are with other ranks; None: all
+        the labels that are here
     """
 
     def __init__(
@@ -110,34 +131,37 @@ class Network(nn.Module):
         skip: int = 0,
         input_dropout: float = 0.0,
         hidden_dropout: float = 0.0,
-        own: slice | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         super().__init__()
         self.n_labels = n_labels
-        self.own = slice(0, n_labels) if own is None else own
+        self.own = ranks.part(n_labels)
+        self.spread = {"labels": n_labels, "label_bias": n_labels}
         self.input_dropout, self.hidden_dropout = input_dropout, hidden_dropout
         self.skip, self.combined = skip, skip if skip < n_features else 0
-        self.features = nn.Parameter(torch.empty(n_features, hidden[0] + self.combined))
+        width = hidden[0] + self.combined
+        if n_features * width > SPREAD_FEATURES:
+            self.spread["features"] = n_features
+        self._feature_ranks = ranks if "features" in self.spread else ALONE
+        self._own_features = self._feature_ranks.part(n_features)
+        self.n_features = n_features
+        self.features = nn.Parameter(torch.empty(_length(self._own_features), width))
         self.feature_bias = nn.Parameter(torch.empty(hidden[0]))
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(hidden))
-        here = self.own.stop - self.own.start
-        self.labels = nn.Parameter(torch.empty(here, hidden[-1] + skip))
-        self.label_bias = nn.Parameter(torch.empty(here))
+        self.labels = nn.Parameter(torch.empty(_length(self.own), hidden[-1] + skip))
+        self.label_bias = nn.Parameter(torch.empty(_length(self.own)))
 
     def reset(self) -> None:
         """Draw first weights as `nn.Linear` does, uniform in ±1/√inputs.
 
-        Those of labels on other ranks are drawn too, in the same order, and let go.
+        Those of other ranks are drawn too, in the same order, and let go.
         """
-        bound = len(self.features) ** -0.5
-        for part in (self.features, self.feature_bias):
-            nn.init.uniform_(part, -bound, bound)
+        bound = self.n_features**-0.5
+        _draw_rows(self.features, bound, self._own_features, self.n_features)
+        nn.init.uniform_(self.feature_bias, -bound, bound)
         bound = (self.labels.shape[1] - self.skip) ** -0.5
         for part in (self.labels, self.label_bias):
-            row = part[0].numel()
-            _draw_and_drop(self.own.start * row)
-            nn.init.uniform_(part, -bound, bound)
-            _draw_and_drop((self.n_labels - self.own.stop) * row)
+            _draw_rows(part, bound, self.own, self.n_labels)
         with torch.no_grad():
             self.labels[:, self.labels.shape[1] - self.skip :].zero_()
 
@@ -146,17 +170,29 @@ class Network(nn.Module):
         with torch.no_grad():
             self.label_bias.copy_(torch.from_numpy(scores[self.own]))
 
+    def used(self, rows: SparseRows) -> Tensor:
+        """Which rows of ``self.features`` they use, ascending."""
+        if self._feature_ranks.size == 1:
+            return rows.features
+        own = self._own_features
+        return rows.features[rows_within(rows.features, own)] - own.start
+
     def forward(self, rows: SparseRows, features: Tensor | None = None) -> Tensor:
         """[rows, width] hidden numbers, and behind them those of the linear path.
 
-        `features` are the rows of ``self.features`` that `rows` use, if they are there already.
+        `features` are the rows of ``self.features`` that are `used`, if they are there already.
         """
         if features is None:
-            features = self.features.index_select(0, rows.features)
-        values = dropout(rows.values, self.input_dropout, self.training)
+            features = self.features.index_select(0, self.used(rows))
+        values = dropout(rows.values, self.input_dropout, self.training)  # the same on all ranks
+        here = rows._replace(values=values)
+        if self._feature_ranks.size > 1:
+            here = here.within(self._own_features)
         hidden = embedding_bag(
-            rows.columns, features, rows.starts, mode="sum", per_sample_weights=values
+            here.columns, features, here.starts, mode="sum", per_sample_weights=here.values
         )
+        if self._feature_ranks.size > 1:
+            hidden = _SumOverRanks.apply(hidden, self._feature_ranks)  # type: ignore[no-untyped-call]
         width = hidden.shape[1] - self.combined
         linear = hidden[:, width:]
         hidden = self._activated(hidden[:, :width] + self.feature_bias)
@@ -221,6 +257,36 @@ def top_labels(
                 which = ranks.side_by_side(which).gather(1, order)
             scores[some], labels[some] = best.cpu().numpy(), which.cpu().numpy()
     return labels, scores
+
+
+class _SumOverRanks(torch.autograd.Function):
+    """Σ over ranks, all of which know the slopes in it: they are those in each summand."""
+
+    @staticmethod
+    def forward(_: Any, summand: Tensor, ranks: Ranks) -> Tensor:
+        return ranks.sum(summand.clone())
+
+    @staticmethod
+    def backward(_: Any, slopes: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return slopes, None
+
+
+def rows_within(rows: Tensor, some: slice) -> slice:
+    """Where, in rows that ascend, those of a slice are."""
+    ends = torch.tensor([some.start, some.stop], device=rows.device)
+    return slice(*torch.searchsorted(rows, ends).tolist())
+
+
+def _length(some: slice) -> int:
+    return int(some.stop - some.start)
+
+
+def _draw_rows(part: Tensor, bound: float, own: slice, rows: int) -> None:
+    """Draw a slice of the rows of a parameter, uniform in ±bound."""
+    width = part.shape[1:].numel()
+    _draw_and_drop(own.start * width)
+    nn.init.uniform_(part, -bound, bound)
+    _draw_and_drop((rows - own.stop) * width)
 
 
 def _draw_and_drop(count: int) -> None:

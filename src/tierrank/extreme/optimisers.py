@@ -84,7 +84,7 @@ class RowOptimiser:
                 part.index_copy_(0, rows, changed)
             return
         parameter = self.parameters[key]
-        step = max(1, BLOCK // max(1, parameter[0].numel()))
+        step = max(1, BLOCK // max(1, parameter.shape[1:].numel()))
         for start in range(0, len(parameter), step):
             stop = min(start + step, len(parameter))
             ends = torch.tensor([start, stop], device=rows.device)

@@ -20,8 +20,9 @@ from tierrank.extreme.network import Network, padded, skip_width, top_labels, wi
 from tierrank.extreme.optimisers import Name as OptimiserName
 from tierrank.extreme.runs import Runs, check_shares, checked_rates, hold_out, validation_set
 from tierrank.extreme.samplers import Name as SamplerName
-from tierrank.extreme.sharding import SPREAD, Shards, SpreadRows
+from tierrank.extreme.sharding import Shards, SpreadRows
 from tierrank.metrics import labels as label_metrics
+from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.devices import device_for
@@ -374,8 +375,8 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         for number, network in enumerate(self.networks_):
             for name, value in network.state_dict().items():
                 tensors[f"{number}.{name}"] = value.cpu().numpy()
-                if self._shards.everyone.size > 1 and name in SPREAD:
-                    spread: Any = SpreadRows(value, self.n_labels_, self._shards)
+                if self._shards.everyone.size > 1 and name in network.spread:
+                    spread: Any = SpreadRows(value, network.spread[name], self._shards)
                     tensors[f"{number}.{name}"] = spread
         return info, tensors
 
@@ -419,7 +420,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"there are weights of more than {info['networks']} networks")
         return ranker
 
-    def _network(self, own: slice | None = None) -> Network:
+    def _network(self, ranks: Ranks = ALONE) -> Network:
         return Network(
             self.n_features_in_,
             self.n_labels_,
@@ -427,7 +428,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
             skip=skip_width(self.n_features_in_, self.n_labels_) if self.skip else 0,
             input_dropout=self.input_dropout,
             hidden_dropout=self.hidden_dropout,
-            own=own,
+            ranks=ranks,
         )
 
     def _json_params(self) -> dict[str, Any]:

@@ -145,18 +145,18 @@ class Runs:
         if self.plan.folder is not None:
             kind = "refit" if course.patience is None else f"rate-{rate!r}"
             folder = Path(self.plan.folder) / f"{kind}-{member}"
-        checkpoint = ShardedCheckpoint(
-            self.shards, data.n_labels, folder, self.plan.identity, every=self.plan.every
-        )
         seed = member_seed(self.seed, member)
         device = device_for(ranker.accelerator)
         with own_randomness(device):
             seed_generators(seed, device)
-            network = ranker._network(self.shards.labels.part(data.n_labels))
+            network = ranker._network(self.shards.labels)
             network.reset()
             if find_fused(ranker.objective).fused == "items":
                 network.begin_at(_log_odds(data))
             network.to(device)
+        checkpoint = ShardedCheckpoint(
+            self.shards, network.spread, folder, self.plan.identity, every=self.plan.every
+        )
         learner = self._learner(network, rate, data)
         batches = LabelBatches(
             data.X, data.Y, self._row_weights(data), size=ranker.batch_rows, seed=seed,
@@ -191,7 +191,7 @@ class Runs:
 
     def _optimiser(self, network: Network, rate: float) -> RowOptimiser:
         ranker = self.ranker
-        sparse = [network.features.numel()]
+        sparse = [network.n_features * network.features.shape[1]]
         if ranker.negatives is not None:
             sparse.append(network.n_labels * network.labels.shape[1])  # on all ranks
         lazy = ranker.updates == "lazy" or (

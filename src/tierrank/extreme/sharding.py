@@ -1,14 +1,15 @@
 """Labels spread over several processes, the ranks of `torchrun`: who holds which, and what is told.
 
 Rank l of L holds a slice of the labels: weights, the optimiser's memory, its part of a checkpoint
-and its own best labels of a row. What leads up to the last layer is held by all. The likelihood
-needs of the other ranks no more than each row's log-sum-exp of its rest and the scores of its own
-labels, so a step moves
+and its own best labels of a row. What leads up to the last layer is held by all, but for features
+of many weights, of which each has a slice, too. The likelihood needs of the other ranks no more
+than each row's log-sum-exp of its rest and the scores of its own labels, so a step moves
 
     batch · (hidden + 2) + labels of its rows
 
 numbers over a rank's network, whatever the number of labels. (A pairwise loss sums slopes of the
-rows' labels in place of the log-sum-exp's two numbers.)
+rows' labels in place of the log-sum-exp's two numbers. Where the features are spread, it is another
+batch · hidden: what each rank's features of a row add up to.)
 
 With D · L ranks, rank d · L + l looks at part d of a batch's rows alone, and the gradients of its
 labels are summed over d: that grows with the labels, and pays where batches are large.
@@ -39,7 +40,6 @@ from tierrank.training import Checkpoint
 from tierrank.training.progress import SAVINGS_BETWEEN
 from tierrank.training.settings import check_count
 
-SPREAD = ("labels", "label_bias")  # parameters with a row a label
 PIECE = 1 << 24  # bytes of a matrix that go to the rank that saves at once
 
 
@@ -110,11 +110,11 @@ class Shards:
 
 
 class SpreadRows(storage.Spread):
-    """A parameter with a row a label, which the first rank writes as the others send their rows."""
+    """A parameter that ranks share, which the first one writes as the others send their rows."""
 
-    def __init__(self, own: Tensor, n_labels: int, shards: Shards) -> None:
+    def __init__(self, own: Tensor, rows: int, shards: Shards) -> None:
         self.own, self.shards = own, shards
-        self.shape = (n_labels, *own.shape[1:])
+        self.shape = (rows, *own.shape[1:])
         self.dtype = np.dtype(np.float32)
         self.nbytes = int(np.prod(self.shape)) * self.dtype.itemsize
         self.here = shards.everyone.rank == 0
@@ -145,16 +145,16 @@ class SpreadRows(storage.Spread):
 class ShardedCheckpoint(Checkpoint):
     """A checkpoint to which every rank adds its labels, and that any number of ranks can read.
 
-    Each rank writes its slice beside, as `labels-TOKEN-START`; then the first one writes all else
-    and which slices belong to it. Whoever is killed before that leaves the state before. All ranks
-    must see the same folder. With one rank it is an ordinary checkpoint.
+    Each rank writes its slices beside, as `labels-TOKEN-RANK`; then the first one writes all else
+    and what belongs to it. Whoever is killed before that leaves the state before. All ranks must
+    see the same folder. With one rank it is an ordinary checkpoint.
 
     Parameters
     ----------
     shards
         the ranks
-    n_labels
-        how many labels there are on all of them
+    spread
+        of each parameter that they share, how many rows there are on all of them
     folder, identity, every
         as for `Checkpoint`
     """
@@ -162,14 +162,14 @@ class ShardedCheckpoint(Checkpoint):
     def __init__(
         self,
         shards: Shards,
-        n_labels: int,
+        spread: Mapping[str, int],
         folder: Path | str | None,
         identity: Mapping[str, Any],
         *,
         every: float,
     ) -> None:
         super().__init__(folder, identity, every=every)
-        self.shards, self.n_labels = shards, n_labels
+        self.shards, self.spread = shards, spread
 
     @property
     def due(self) -> bool:
@@ -187,11 +187,10 @@ class ShardedCheckpoint(Checkpoint):
         everyone, labels = self.shards.everyone, self.shards.labels
         token = everyone.agree(secrets.token_hex(4))
         if labels.size > 1:
-            slices = [labels.part(self.n_labels, rank) for rank in range(labels.size)]
-            parts = [[f"labels-{token}-{each.start}", each.start, each.stop] for each in slices]
-            own = {name: tensors.pop(name) for name in list(tensors) if _is_spread(name)}
+            parts = [f"labels-{token}-{rank}" for rank in range(labels.size)]
+            own = {name: tensors.pop(name) for name in list(tensors) if self._rows_of(name)}
             if self.shards.rows.rank == 0:
-                storage.write(self.folder, str(parts[labels.rank][0]), {}, own)
+                storage.write(self.folder, parts[labels.rank], {}, own)
             state = {**state, "labels": parts}
         everyone.any(False)  # all slices are written
         if everyone.rank == 0:
@@ -206,7 +205,7 @@ class ShardedCheckpoint(Checkpoint):
             self._wait = max(self.every, SAVINGS_BETWEEN * (self._last - begun))
 
     def load(self) -> tuple[dict[str, Any], Arrays] | None:
-        """The state that was kept, with this rank's labels, or None if there is none."""
+        """The state that was kept, with this rank's slices, or None if there is none."""
         saved = super().load()
         said = None if saved is None else json.dumps(saved[0], sort_keys=True)
         if self.folder is not None and self.shards.everyone.differ(said):
@@ -217,37 +216,33 @@ class ShardedCheckpoint(Checkpoint):
         if saved is None:
             return None
         state, tensors = saved
-        own = self.shards.labels.part(self.n_labels)
         if "labels" in state:
-            tensors |= self._assembled(state.pop("labels"), own)
+            tensors |= self._assembled(state.pop("labels"))
         elif self.shards.labels.size > 1:
-            for name in filter(_is_spread, list(tensors)):
-                tensors[name] = tensors[name][own].copy()
+            for name in filter(self._rows_of, list(tensors)):
+                tensors[name] = tensors[name][self.shards.labels.part(self._rows_of(name))].copy()
         return state, tensors
 
-    def _assembled(self, parts: list[Any], own: slice) -> Arrays:
-        """The rows of `own`, from whatever slices were written."""
+    def _assembled(self, parts: list[str]) -> Arrays:
+        """This rank's rows, from the slices of however many ranks."""
         assert self.folder is not None
-        found: dict[str, list[np.ndarray[Any, Any]]] = {}
-        at = own.start
-        for name, start, stop in sorted(parts, key=lambda part: int(part[1])):
-            if stop <= own.start or start >= own.stop:
-                continue
-            if start > at or not re.fullmatch(r"labels-[0-9a-f]{8}-\d+", name):
+        ranks, found = self.shards.labels, dict[str, list[np.ndarray[Any, Any]]]()
+        for number, name in enumerate(parts):
+            if (number + 1) * ranks.size <= ranks.rank * len(parts):
+                continue  # its rows come before those of this rank
+            if number * ranks.size >= (ranks.rank + 1) * len(parts):
                 break
-            _, arrays = storage.read(self.folder, name)
-            end = min(stop, own.stop)
-            for key, array in arrays.items():
-                found.setdefault(key, []).append(array[at - start : end - start].copy())
-            at = end
-        if at < own.stop:
-            raise storage.StorageError(
-                f"{self.folder}: has no state of the labels from {at:,} on. Remove it, and begin "
-                "anew."
-            )
+            if not re.fullmatch(r"labels-[0-9a-f]{8}-\d+", name):
+                raise storage.StorageError(
+                    f"{self.folder}: {name!r} is no part of a state. Remove it, and begin anew."
+                )
+            for key, array in storage.read(self.folder, name)[1].items():
+                rows = self._rows_of(key)
+                own, start = ranks.part(rows), rows * number // len(parts)
+                mine = array[max(own.start - start, 0) : max(own.stop - start, 0)]
+                found.setdefault(key, []).append(mine.copy())
         return {key: np.concatenate(found.pop(key)) for key in list(found)}
 
-
-def _is_spread(name: str) -> bool:
-    """Whether a parameter, or what is remembered of it, has a row a label."""
-    return name.rpartition(".")[2] in SPREAD
+    def _rows_of(self, name: str) -> int:
+        """Rows on all ranks of a parameter, or of what is remembered of it; 0: all have it."""
+        return self.spread.get(name.rpartition(".")[2], 0)

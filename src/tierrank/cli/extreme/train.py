@@ -328,10 +328,9 @@ def _show_memory(
 
     launched = os.environ if "TORCHELASTIC_RUN_ID" in os.environ else {}
     ranks, here = (int(launched.get(name, 1)) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
-    labels = -(-data.n_labels // max(1, ranks // data_ranks))
     parts = needs(
-        ranker, data.n_features, labels, learning_rates=len(rates(ranker)), judged=judged,
-        all_labels=data.n_labels, with_valid=with_valid,
+        ranker, data.n_features, data.n_labels, learning_rates=len(rates(ranker)), judged=judged,
+        holders=max(1, ranks // data_ranks), with_valid=with_valid,
     )  # fmt: skip
     table = plain_table(None, "memory for", "at most")
     for name, count in parts.items():
@@ -353,7 +352,7 @@ def needs(
     *,
     learning_rates: int,
     judged: bool,
-    all_labels: int | None = None,
+    holders: int = 1,
     with_valid: bool = False,
 ) -> dict[str, int]:
     """Bytes by what they are for, at the time when most is needed; the data come on top.
@@ -368,17 +367,20 @@ def needs(
         how many are tried
     judged
         whether there is validation data, so that the best epoch is remembered
-    all_labels
-        of all processes; None: as many
+    holders
+        processes that share the labels, and the features if they are large
     with_valid
         whether that is a file of its own, so that no rows are held out
     """
-    from tierrank.extreme.network import skip_width, widths
+    from tierrank.extreme.network import SPREAD_FEATURES, skip_width, widths
 
     hidden = widths(ranker.hidden)
-    skip = skip_width(n_features, all_labels or n_labels) if ranker.skip else 0
+    skip = skip_width(n_features, n_labels) if ranker.skip else 0
     combined = skip if skip < n_features else 0
-    numbers = n_features * (hidden[0] + combined) + hidden[0] + n_labels * (hidden[-1] + skip + 1)
+    features, own_labels = n_features * (hidden[0] + combined), -(-n_labels // holders)
+    if features > SPREAD_FEATURES:
+        features = -(-n_features // holders) * (hidden[0] + combined)
+    numbers = features + hidden[0] + own_labels * (hidden[-1] + skip + 1)
     numbers += sum((one + 1) * other for one, other in pairwise(hidden))
     weights = numbers * BYTES
     moments = 2 if ranker.optimiser == "adam" else 1
