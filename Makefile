@@ -6,13 +6,14 @@ PYTEST_FLAGS ?= -n auto --dist worksteal
 FUZZ_RUNS ?= 100000
 BENCH ?= likelihood objectives reading boosted neural extreme aggregation preference
 BENCH_FLAGS ?=
+FIGURES ?= usual
 
 BIN := $(VENV)/bin
 
 # Compiled modules are kept: the tests start many processes, and each would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-native lint style types format bench docs install dist clean distclean
+.PHONY: help demo test test-slow test-native lint style types format bench figures docs install dist clean distclean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -57,6 +58,10 @@ format: $(VENV)/.installed-dev ## mend what ruff can mend, and format
 bench: $(VENV)/.installed-bench ## time all beside its peers (BENCH=objectives BENCH_FLAGS="--help")
 	@set -e; for name in $(BENCH); do \
 	$(BIN)/python benchmarks/$$name.py $(patsubst %.json,%-$$name.json,$(BENCH_FLAGS)); done
+
+# Without FIGURES, those that take a quarter of an hour at most; "none" only refreshes README and docs.
+figures: $(VENV)/.installed-bench ## run what the figures of README and docs are from (FIGURES="likelihood reading")
+	$(BIN)/python docs/figures/refresh.py $(FIGURES)
 
 docs: $(VENV)/.installed-docs ## build the site into docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html

@@ -21,7 +21,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "examples"]
+exclude_patterns = ["_build", "examples", "figures"]
 templates_path = ["_templates"]
 default_role = "py:obj"  # `name` in a docstring is code, and a link where the name is known
 html_math_renderer = "mathml"  # what browsers show by themselves; see below

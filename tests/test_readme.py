@@ -46,23 +46,6 @@ def test_make_demo_installs_all_that_the_commands_need_and_says_how_to_go_on(tmp
     assert re.search(r"echo .*(tierrank train .*?)\"", ran.stdout)[1] in README
 
 
-def test_every_figure_in_a_table_of_results_is_on_a_page_that_names_its_command():
-    """Those of the errors are what `make demo` prints: the slow test below looks at them."""
-    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
-    exact = {float(number) for number in re.findall(r"\d+\.\d+", pages)}
-    known = {f"{number:.{digits}f}" for number in exact for digits in range(1, 5)}  # or rounded
-    rows = [line for line in README.splitlines() if re.match(r"\|.*\d\.\d+ \|", line)]
-    assert len(rows) >= 12
-    lost = [
-        (number, row)
-        for row in rows
-        if not re.match(r"\| (PL-|ListMLE \()", row)
-        for number in re.findall(r"\d+\.\d+", row)
-        if number not in known
-    ]
-    assert lost == []
-
-
 @pytest.mark.slow
 def test_the_table_of_errors_is_what_the_demo_prints(tmp_path):
     printed = typed("tierrank demo", tmp_path).stdout
