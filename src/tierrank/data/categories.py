@@ -23,8 +23,8 @@ from tierrank.data.tables.columns import (
     Distinct,
     distinct_of,
     frame_columns,
-    frame_library,
 )
+from tierrank.tiers.arrays import frame_library
 from tierrank.tiers.catalogue import is_missing
 
 

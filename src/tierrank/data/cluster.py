@@ -17,11 +17,6 @@ LOOK_AGAIN = 1.0  # seconds between two looks at whether all workers are still t
 NOBODY = 60.0  # seconds without any worker after which nobody is waited for
 
 
-def is_dask(data: Any) -> bool:
-    """Whether it is a collection of Dask."""
-    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
 def parquet(source: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Any:
     """A Dask DataFrame of Parquet that all workers can open: files, folders or patterns."""
     from dask.dataframe import read_parquet

@@ -25,7 +25,6 @@ from tierrank.data.categories import (
     recoded,
     with_columns,
 )
-from tierrank.data.cluster import is_dask
 from tierrank.data.mapped import folder_of
 from tierrank.data.ranking_data import RankingData
 from tierrank.errors import Argument, ArgumentError
@@ -38,6 +37,7 @@ from tierrank.ranking.linear_loss import fitted_biases
 from tierrank.ranking.members import Refit, mean_of
 from tierrank.ranking.positions import biases_of
 from tierrank.storage import Arrays
+from tierrank.tiers.arrays import is_dask
 from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.settings import check_count, check_size, seed_from
 

@@ -26,7 +26,7 @@ from sklearn.utils.validation import validate_data
 
 from tierrank._types import AnyArray
 from tierrank.data.categories import column_of, occurring
-from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, is_dask, parquet, workers_of
+from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, parquet, workers_of
 from tierrank.errors import Argument, ArgumentError
 from tierrank.ranking.base import (
     TrainingRows,
@@ -38,6 +38,7 @@ from tierrank.ranking.boosted import Boosting, BoostingState, LocalRows, Step, t
 from tierrank.ranking.derivatives import BoostingObjective, newton_step
 from tierrank.ranking.features import Impute, QueryScale, Steps, steps_from
 from tierrank.ranking.forest import Forest
+from tierrank.tiers.arrays import is_dask
 from tierrank.tiers.labels import group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.progress import digest

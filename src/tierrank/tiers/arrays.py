@@ -1,4 +1,4 @@
-"""What the room shares: numpy views of the user's input, and arithmetic on ragged ranges."""
+"""Numpy views of the user's input and whose it is, and arithmetic on ragged ranges."""
 
 from __future__ import annotations
 
@@ -68,6 +68,30 @@ def to_numpy(values: Any, what: str) -> AnyArray:
             f"{what} cannot be read as an array ({error}). For lists of different lengths, "
             "give all rows one after the other and their lengths."
         ) from error
+
+
+def frame_library(data: Any) -> str | None:
+    """Whose frame it is, if it is one."""
+    libraries = {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
+    marks = {
+        "pandas": ("iloc", "columns"),
+        "polars": ("to_series",),
+        "pyarrow": ("column_names",),
+        "datasets": ("column_names", "num_rows", "with_format"),  # one that streams has no number
+    }
+    return next(
+        (
+            library
+            for library, has in marks.items()
+            if library in libraries and all(hasattr(data, each) for each in has)
+        ),
+        None,
+    )
+
+
+def is_dask(data: Any) -> bool:
+    """Whether it is a collection of Dask."""
+    return type(data).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def device_of(values: Any) -> torch.device:

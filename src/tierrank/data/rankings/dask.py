@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tierrank._types import AnyArray
-from tierrank.data.cluster import client_of, gathered, is_dask, parquet
+from tierrank.data.cluster import client_of, gathered, parquet
 from tierrank.data.rankings.container import (
     Packed,
     PartedRankings,
@@ -30,6 +30,7 @@ from tierrank.data.rankings.reading import READERS, detected, single
 from tierrank.data.tables.opening import open_table
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import TableKind, check_table_kind
+from tierrank.tiers.arrays import is_dask
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
 
 LOOKED_AT = 10_000  # rows of a first partition that tell what all of them hold

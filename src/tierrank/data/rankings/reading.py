@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tierrank.data.cluster import is_dask
 from tierrank.data.files import DataFileError, expands, without_compression
 from tierrank.data.rankings.container import FEW, PartedRankings, Rankings
 from tierrank.data.rankings.games import Games, Said, read_games
@@ -50,7 +49,7 @@ from tierrank.data.tables.opening import Table, TableFormat, open_table
 from tierrank.errors import Argument, Column
 from tierrank.names import TableKind as Kind
 from tierrank.names import check_ranking_format, check_table_kind
-from tierrank.tiers.arrays import preview
+from tierrank.tiers.arrays import is_dask, preview
 
 FileFormat = Literal["preflib", "jsonl"] | TableFormat
 RankingsFormat = Literal["auto"] | FileFormat

@@ -22,6 +22,7 @@ import numpy as np
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.data.files import DataFileError, check_expansion, shown
 from tierrank.errors import Argument, ArgumentError
+from tierrank.tiers.arrays import frame_library
 from tierrank.tiers.catalogue import is_missing
 
 MISSING = ("", "NA", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "None", "<NA>")
@@ -370,25 +371,6 @@ def _numbers_of_vectors(name: str, column: Any) -> FloatArray:
     values = np.empty(len(flat))
     fill(flat, values)
     return values.reshape(len(lengths), width)
-
-
-def frame_library(data: Any) -> str | None:
-    """Whose frame it is, if it is one."""
-    libraries = {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
-    marks = {
-        "pandas": ("iloc", "columns"),
-        "polars": ("to_series",),
-        "pyarrow": ("column_names",),
-        "datasets": ("column_names", "num_rows", "with_format"),  # one that streams has no number
-    }
-    return next(
-        (
-            library
-            for library, has in marks.items()
-            if library in libraries and all(hasattr(data, each) for each in has)
-        ),
-        None,
-    )
 
 
 class PandasColumns:
