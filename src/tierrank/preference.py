@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tierrank.losses.objective import Reduction
 from tierrank.losses.record import Entry, find
-from tierrank.plackett_luce.inputs import can_look
+from tierrank.plackett_luce.inputs import can_look, check_finite
 from tierrank.plackett_luce.lists import check_is_tiers
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers
@@ -130,11 +130,13 @@ def implicit_rewards(
         # what stands in padding is never looked at, so it may be 0
         rewards = rewards / tokens.clamp(min=1)
     rewards = beta * rewards
-    if _not_finite(rewards, tiers) is not None:  # then whose fault it is
+    try:
+        _check_finite("rewards", rewards, tiers)
+    except ValueError:  # whose fault is it?
         for name, values in ("policy_logps", policy_logps), ("reference_logps", reference_logps):
             if values is not None:
                 _check_finite(name, values, tiers)
-        _check_finite("rewards", rewards, tiers)
+        raise
     return rewards
 
 
@@ -248,26 +250,14 @@ def _refuse_single_tiers(tiers: Tiers, entry: Entry) -> None:
 
 
 def _check_finite(what: str, values: Tensor, tiers: Tiers | None) -> None:
-    """Refuse NaN and infinite numbers by their place."""
+    """Refuse NaN and infinite numbers by their place; holes of padded lists are not looked at."""
     if not isinstance(values, Tensor):
         raise TypeError(f"{what} are a tensor, not {type(values).__name__}")
-    place = _not_finite(values, tiers)
-    if place is not None:
-        value = float(values.detach()[*place])
-        raise ValueError(f"{what} must be finite, but {what}{place} is {value}")
-
-
-def _not_finite(values: Tensor, tiers: Tiers | None) -> list[int] | None:
-    """The first place with NaN or an infinite number; holes of padded lists are not looked at."""
-    if not can_look():
-        return None
-    bad = ~values.detach().isfinite()
-    if not bad.any():
-        return None
+    if not can_look() or values.detach().isfinite().all():
+        return
+    holes = None
     if values.dim() == 2:
         if tiers is None or tiers.score_shape != tuple(values.shape):
-            return None  # holes may be anything, and which are holes is not known
-        bad = bad & (tiers.to_labels() >= 0).to(bad.device)
-    places = bad.nonzero()
-    found: list[int] | None = places[0].tolist() if len(places) else None
-    return found
+            return  # holes may be anything, and which are holes is not known
+        holes = (tiers.to_labels() < 0).to(values.device)
+    check_finite(values, what=what, holes=holes)

@@ -402,7 +402,7 @@ def test_partitions_by_scores_of_ten_thousand():
         ((np.zeros(0), 1), {}, r"not of shape \[0\]"),
         ((np.zeros((2, 2, 2)), 1), {}, r"not of shape \[2, 2, 2\]"),
         ((np.zeros((4, 3)), 1), {}, "4 stages, not for 3"),
-        ((np.array([0, np.nan]), 1), {}, r"scores\[1\] is not"),
+        ((np.array([0, np.nan]), 1), {}, r"scores\[1\] is nan"),
         ((FOUR, 1), {"potential": "max"}, '"sum" .* or "mean" .*, not .max.'),
         ((FOUR, 1), {"direction": "up"}, "direction"),
         ((FOUR, 1), {"sweeps": 0}, "sweeps = 0"),

@@ -170,8 +170,8 @@ def test_shapes(shape, k, expected):
         (np.zeros(3), {"n": -1}, "n = -1 is negative"),
         (np.array(1.0), {"n": 2}, r"\[items\] or \[lists, items\], not of shape \[\]"),
         (np.zeros((2, 2, 2)), {"n": 2}, r"not of shape \[2, 2, 2\]"),
-        (np.array([0.0, np.nan]), {"n": 2}, r"scores\[1\] is not"),
-        (np.array([[0.0, 1.0], [np.inf, 0.0]]), {"n": 2}, r"scores\[1, 0\] is not"),
+        (np.array([0.0, np.nan]), {"n": 2}, r"scores\[1\] is nan"),
+        (np.array([[0.0, 1.0], [np.inf, 0.0]]), {"n": 2}, r"scores\[1, 0\] is inf"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(scores, options, message):

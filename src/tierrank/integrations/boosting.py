@@ -105,7 +105,6 @@ class BoosterMetric:
 
     def __init__(self, name: str, options: dict[str, Any]) -> None:
         self.metric = metrics.from_name(name, **options)
-        self.__name__ = self.metric.name
 
     def value(self, scores: AnyArray, rows: GradedRows) -> float:
         """The mean over the lists, by weight."""

@@ -35,14 +35,26 @@ def can_look() -> bool:
     return not (torch.compiler.is_compiling() or transforms.active())
 
 
-def check_finite(values: Tensor, items: Tensor | None = None) -> None:
-    """Refuse NaN and infinite scores, by index; `items` says which item the last axis holds."""
-    bad = ~values.isfinite()
+def check_finite(
+    values: Tensor,
+    items: Tensor | None = None,
+    *,
+    what: str = "scores",
+    holes: Tensor | None = None,
+) -> None:
+    """Refuse NaN and infinite numbers, by index, but for those in holes.
+
+    `items` says which item the last axis holds.
+    """
+    bad = ~values.detach().isfinite()
+    if holes is not None:
+        bad = bad & ~holes
     if bad.any():
         index = bad.nonzero()[0].tolist()
+        value = float(values.detach()[tuple(index)])
         if items is not None:
             index[-1] = int(items[index[-1]])
-        raise ValueError(f"scores must be finite, but scores{index} is not")
+        raise ValueError(f"{what} must be finite, but {what}{index} is {value}")
 
 
 class NonFiniteScore(ValueError):
