@@ -51,26 +51,33 @@ class Games:
     The order of the two sides is kept: the first may have played at home, or have been shown on
     the left. The arrays are read-only copies.
 
-    Attributes
+    Parameters
     ----------
-    names
-        of the sides: strings, numbers, or a tuple of players for a team
-    first, second
-        [games] numbers of the two sides
-    outcome
-        [games] int8: 1 the first won, 0 a tie, -1 the second won
-    weights
-        [games] positive and finite: how often
-    neutral
-        [games] booleans: where the first had no advantage of being it; None if nothing says so
-    read_as
-        what was taken for what in the table that they come from, if columns were found by name
-    beside
+    names : tuple
+        Names of the sides: strings, numbers, or a tuple of players for a team.
+    first, second : ndarray of int
+        [games] numbers of the two sides.
+    outcome : ndarray of int
+        [games] int8: 1 the first won, 0 a tie, -1 the second won.
+    weights : ndarray of float
+        [games] positive and finite: how often.
+    neutral : ndarray of bool, optional
+        [games] booleans: where the first had no advantage of being it; None if nothing says so.
+    read_as : str
+        What was taken for what in the table that they come from, if columns were found by name.
+    beside : mapping
         [games] further columns of the table by name, as `read_games(…, keep=[…])` keeps them: who
         voted, when, on what. What puts equal games together forgets them.
 
+    See Also
+    --------
+    read_games : From a table.
+    Rankings : Lists of any length.
+    tierrank.PairedTies : Worths of the sides, with ties and an advantage of the first.
+
     Examples
     --------
+    >>> from tierrank.data import Games
     >>> games = Games.from_rows([("ann", "bob", "first"), ("bob", "cy", "tie"), ("cy", "ann", -1)])
     >>> games
     Games(3 games of 3 sides: the first won 1, the second won 1, 1 tied)
@@ -125,14 +132,28 @@ class Games:
 
         Parameters
         ----------
-        rows
+        rows : iterable of tuple
             (one side, the other, outcome), where the outcome is "first", "second" or "tie", or
-            1, -1 or 0; anything else is an error
-        names
-            of all sides; without it, those that occur, in order of first appearance, or in their
-            own if they are the integers 0 .. N - 1
-        weights
-            [rows] how often; None for once
+            1, -1 or 0; anything else is an error.
+        names : iterable, optional
+            Of all sides; without it, those that occur, in order of first appearance, or in their
+            own if they are the integers 0 .. N - 1.
+        weights : array_like, optional
+            [rows] how often; None for once.
+
+        Returns
+        -------
+        Games
+            A row each, in the same order.
+
+        Raises
+        ------
+        ValueError
+            An outcome is none of these, a side plays itself, or a weight is not positive.
+
+        See Also
+        --------
+        read_games : From a table.
 
         Examples
         --------
@@ -172,6 +193,23 @@ class Games:
 
         A list of one tier says nothing to a Plackett-Luce likelihood, where ties are orders that
         were not seen. If a tie means that two sides are about equal, fit `PairedTies` instead.
+
+        Returns
+        -------
+        Rankings
+            Lists of two, in the order of the games.
+
+        See Also
+        --------
+        tierrank.PairedTies : Ties that mean that two sides are about equal.
+
+        Examples
+        --------
+        >>> from tierrank.data import Games
+        >>> Games.from_rows([("ann", "bob", "second"), ("bob", "cy", "tie")]).to_rankings()
+        Rankings(2 lists of weight 2, 3 items)
+          1 × bob > ann
+          1 × {bob, cy}
         """
         tied = self.outcome == TIE
         lost = self.outcome == SECOND
@@ -190,7 +228,26 @@ class Games:
         return Rankings(tiers, self.weights, self.read_as, self.beside)
 
     def without(self, items: Iterable[Any]) -> Games:
-        """The same without some sides, and without the games that they played.
+        """Leave some sides out, with the games that they played.
+
+        Parameters
+        ----------
+        items : iterable
+            Names of sides.
+
+        Returns
+        -------
+        Games
+            What is left.
+
+        Raises
+        ------
+        ValueError
+            There is no such side.
+
+        See Also
+        --------
+        by : Games of each value of a column.
 
         Examples
         --------
@@ -204,7 +261,16 @@ class Games:
         return replace(kept, names=names, first=number[kept.first], second=number[kept.second])
 
     def together(self) -> Games:
-        """The different games, each as often as its equals were played: same sides, same end.
+        """Count equal games together: same sides, same end.
+
+        Returns
+        -------
+        Games
+            The different games, each with the weight of all its equals.
+
+        See Also
+        --------
+        by : Games of each value of a column.
 
         Examples
         --------
@@ -235,7 +301,30 @@ class Games:
         )
 
     def of(self, rows: IntArray) -> Games:
-        """These rows alone."""
+        """Take some rows alone.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Their numbers, from 0.
+
+        Returns
+        -------
+        Games
+            These rows, with the same names.
+
+        See Also
+        --------
+        by : Games of each value of a column.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tierrank.data import Games
+        >>> games = Games.from_rows([("ann", "bob", "first"), ("bob", "ann", "tie")])
+        >>> games.of(np.array([1]))
+        Games(1 game of 2 sides: the first won 0, the second won 0, 1 tied)
+        """
         return replace(
             self,
             first=self.first[rows],
@@ -247,9 +336,28 @@ class Games:
         )
 
     def by(self, column: str) -> dict[Any, Games]:
-        """The games of each value of a column beside them, most games first.
+        """Split the games by a column beside them.
 
         Sides that have no game in a part are left out of it.
+
+        Parameters
+        ----------
+        column : str
+            A name in `beside`.
+
+        Returns
+        -------
+        dict
+            Games by each value of the column, those of the most weight first.
+
+        Raises
+        ------
+        ValueError
+            There is no such column; the message says which there are.
+
+        See Also
+        --------
+        read_games : Keeps columns by ``keep=``.
 
         Examples
         --------
@@ -275,7 +383,28 @@ class Games:
         return np.asarray((low * 31 + high).astype(np.uint64))
 
     def named(self, names: tuple[Any, ...]) -> Games:
-        """The same under other names."""
+        """Give the sides other names.
+
+        Parameters
+        ----------
+        names : tuple
+            The new names, in order of the sides.
+
+        Returns
+        -------
+        Games
+            The same games.
+
+        See Also
+        --------
+        items : The names they have.
+
+        Examples
+        --------
+        >>> from tierrank.data import Games
+        >>> Games.from_rows([(0, 1, "first")]).named(("ann", "bob")).names
+        ('ann', 'bob')
+        """
         return replace(self, names=names)
 
     def recoded(self, code: IntArray, size: int) -> Games:
@@ -305,7 +434,29 @@ class Games:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Games]) -> Games:
-        """The games of all parts, which have the same sides."""
+        """Put the games of several parts behind each other.
+
+        Parameters
+        ----------
+        parts : sequence of Games
+            All with the same sides.
+
+        Returns
+        -------
+        Games
+            All their rows.
+
+        See Also
+        --------
+        together : Counts equal games together.
+
+        Examples
+        --------
+        >>> from tierrank.data import Games
+        >>> games = Games.from_rows([("ann", "bob", "first")])
+        >>> Games.concatenate([games, games]).together()
+        Games(1 row of weight 2, 2 sides: the first won 2, the second won 0, 0 tied)
+        """
         first, second, outcome, weights = (
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("first", "second", "outcome", "weights")
@@ -441,62 +592,73 @@ def read_games(
 
     Parameters
     ----------
-    source
-        a path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
-        frame of pandas or polars, or a pyarrow table
-    first, second
-        the columns of the two sides. Without them, the pair that is there of these: first and
+    source : path-like or DataFrame
+        A path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
+        frame of pandas or polars, or a pyarrow table.
+    first, second : str, optional
+        The columns of the two sides. Without them, the pair that is there of these: first and
         second, a and b, left and right, model_a and model_b, home_team and away_team, home and
         away; or else of two columns that are called alike, such as player1 and player2.
-    winner
-        the column that names the winner: by name, by side (first or second, a or b, left or right,
+    winner : str, optional
+        The column that names the winner: by name, by side (first or second, a or b, left or right,
         model_a or model_b, home or away, or what the two columns are called), or by a word for a
         tie. Any other word is an error, and so is one that could mean both sides.
-    loser
-        with `winner`, the two columns that name who won and who lost: they are the sides
-    first_score, second_score
-        the columns of two scores: the higher wins, equal ones tie
-    wins, ties
-        the two columns that count how often the first and the second side won, and the one that
-        counts ties: such a row becomes up to three, with these counts as weights.
+    loser : str, optional
+        With `winner`, the two columns that name who won and who lost: they are the sides.
+    first_score, second_score : str, optional
+        The columns of two scores: the higher wins, equal ones tie.
+    wins : tuple of str, optional
+        The two columns that count how often the first and the second side won: such a row becomes
+        up to three, with these counts as weights.
+    ties : str, optional
+        The column that counts ties, beside `wins`.
         Without any of winner, scores and wins, the first of these that is there: winner; home_score
         and away_score, first_score and second_score; wins_first, wins_second and, if there, ties;
         or else what is called alike, such as score1 and score2.
-    weight
-        the column that says how often a row was seen
-    neutral
-        the column of true and false that says where the first side had no advantage of being it
-    winner_as
-        "name" or "side" if winners are only written so; "either" takes both
-    tie_words
-        words for a tie, in the column of winners; upper and lower case are the same. "bothbad" is
+    weight : str, optional
+        The column that says how often a row was seen.
+    neutral : str, optional
+        The column of true and false that says where the first side had no advantage of being it.
+    winner_as : {"either", "name", "side"}
+        "name" or "side" if winners are only written so; "either" takes both.
+    tie_words : sequence of str
+        Words for a tie, in the column of winners; upper and lower case are the same. "bothbad" is
         among those that are known without it; `read_as` of the games says how many said so.
-    drop_words
-        words, in the same column, of games that are left out: "invalid", "skip". One that would
+    drop_words : sequence of str
+        Words, in the same column, of games that are left out: "invalid", "skip". One that would
         otherwise be a word for a tie is none then.
-    both_lose
-        words that say that neither side is good enough: "bothbad". If there are any, every row is
+    both_lose : sequence of str
+        Words that say that neither side is good enough: "bothbad". If there are any, every row is
         a choice out of three, the two sides and an item "(neither)", and what is read are not
         games but `Rankings`, a list of the three a row: the winner over the other two; both sides,
         if they tie, over neither; or neither over both. So "(neither)" has a worth of its own, as
         the option to take nothing has in models of discrete choice: a side that is below it is
         more often refused than taken.
-    keep, keep_items
-        further columns that go along as `beside` of the games (of lists, the latter vary within)
-    format, separator
-        as for `read_table`
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    keep, keep_items : sequence of str
+        Further columns that go along as `beside` of the games (of lists, the latter vary within).
+    format : {"csv", "tsv", "parquet"}, optional
+        What the file is, where the name does not tell.
+    separator : str, optional
+        What stands between two cells of a CSV file; without it, as the name says.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
 
     Returns
     -------
-    `Games`; `Rankings` with `both_lose`
+    Games or Rankings
+        The games; rankings with `both_lose`.
 
     Raises
     ------
     TableError
-        a `ValueError` that names the file and the line (in Parquet the row), and says what to do;
-        for frames it is a `ValueError` with the row
+        A `ValueError` that names the file and the line (in Parquet the row), and says what to do;
+        for frames it is a `ValueError` with the row.
+
+    See Also
+    --------
+    read_rankings : Any table or file, and says what it took for what.
+    Games : What it gives.
+    tierrank.PairedTies : Worths from games.
 
     Examples
     --------

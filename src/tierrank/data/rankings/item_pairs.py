@@ -41,25 +41,37 @@ def read_preferences(
 
     Parameters
     ----------
-    source
-        a path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
-        frame of pandas or polars, or a pyarrow table
-    list
-        the column that says which list a row belongs to; None if all rows are of one list
-    winner, loser
-        the columns of the two items
-    method
-        as in `Tiers.from_preferences`
-    format, separator
-        as for `read_table`
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    source : path-like or DataFrame
+        A path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
+        frame of pandas or polars, or a pyarrow table.
+    list : str or None
+        The column that says which list a row belongs to; None if all rows are of one list.
+    winner, loser : str
+        The columns of the two items.
+    method : {"exact", "layers"}
+        As in `Tiers.from_preferences`.
+    format : {"csv", "tsv", "parquet"}, optional
+        What the file is, where the name does not tell.
+    separator : str, optional
+        What stands between two cells of a CSV file; without it, as the name says.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+
+    Returns
+    -------
+    Rankings
+        An ordered partition a list.
 
     Raises
     ------
     TableError
-        a `ValueError` that names the file and the line (in Parquet the row), and says what to do;
-        for frames it is a `ValueError` with the row
+        A `ValueError` that names the file and the line (in Parquet the row), and says what to do;
+        for frames it is a `ValueError` with the row.
+
+    See Also
+    --------
+    tierrank.Tiers.from_preferences : Of pairs in memory.
+    read_games : Games that are observations each.
 
     Examples
     --------
@@ -161,17 +173,38 @@ def read_paired_ranks(
 
     Parameters
     ----------
-    source, format, separator
-        as for `read_long_rankings`
-    list
-        the column that says which rows belong together
-    first, second
-        the columns of the two items
-    first_rank, second_rank
-        the columns of their ranks. What is not named is found by the usual names, such as
+    source : path-like or DataFrame
+        A path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
+        frame of pandas or polars, or a pyarrow table.
+    list : str, optional
+        The column that says which rows belong together.
+    first, second : str, optional
+        The columns of the two items.
+    first_rank, second_rank : str, optional
+        The columns of their ranks. What is not named is found by the usual names, such as
         rankingID, system1Id, system2Id, system1rank and system2rank.
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    format : {"csv", "tsv", "parquet"}, optional
+        What the file is, where the name does not tell.
+    separator : str, optional
+        What stands between two cells of a CSV file; without it, as the name says.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+
+    Returns
+    -------
+    Rankings
+        One ranking a list.
+
+    Raises
+    ------
+    TableError
+        A `ValueError` that names the file and the line (in Parquet the row), and says what to do;
+        for frames it is a `ValueError` with the row.
+
+    See Also
+    --------
+    read_long_rankings : A row an item.
+    read_preferences : A row says which of two is better.
 
     Examples
     --------

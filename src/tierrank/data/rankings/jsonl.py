@@ -31,7 +31,27 @@ _LISTS_AT_A_TIME = 1 << 14
 
 
 class JsonLinesError(DataFileError):
-    """A file of JSON lines that cannot be read: says which, where, what is wrong and what to do."""
+    r"""A file of JSON lines that cannot be read: says which, where, what is wrong and what to do.
+
+    A `DataFileError`, which has its attributes.
+
+    See Also
+    --------
+    read_jsonl_rankings : Raises it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import JsonLinesError, read_jsonl_rankings
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.jsonl")
+    ...     _ = file.write_text('["ann", "bob"]\n["ann", ]\n')
+    ...     try:
+    ...         read_jsonl_rankings(file)
+    ...     except JsonLinesError as error:
+    ...         error.line
+    2
+    """
 
 
 class _Catalogue(NamedTuple):
@@ -57,7 +77,7 @@ class _Fault(Exception):
 def read_jsonl_rankings(
     path: str | PathLike[str], *, max_expansion: float | None = None
 ) -> Rankings:
-    """Read rankings from JSON lines.
+    r"""Read rankings from JSON lines.
 
     A line is an array of items, best first, with an array inside it for a tie, or an object
     ``{"ranking": [...], "weight": 3, "rest": "last"}`` with this array, how often it was given
@@ -68,22 +88,32 @@ def read_jsonl_rankings(
 
     Parameters
     ----------
-    path
-        the file, in UTF-8; decompressed if the name ends in .gz, .xz or .bz2
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    path : path-like
+        The file, in UTF-8; decompressed if the name ends in .gz, .xz or .bz2.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+
+    Returns
+    -------
+    Rankings
+        A list a line.
 
     Raises
     ------
     JsonLinesError
-        a `ValueError` that names the file and the line, and says what to do
+        A `ValueError` that names the file and the line, and says what to do.
+
+    See Also
+    --------
+    read_rankings : Of any format, by its name.
+    write_jsonl_rankings : Writes such a file.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "votes.jsonl")
-    ...     _ = file.write_text('["ann", ["bob", "cy"]]\\n{"ranking": ["cy"], "weight": 2}\\n')
+    ...     _ = file.write_text('["ann", ["bob", "cy"]]\n{"ranking": ["cy"], "weight": 2}\n')
     ...     read_jsonl_rankings(file)
     Rankings(2 lists of weight 3, 3 items)
       1 × ann > {bob, cy}
@@ -283,10 +313,31 @@ def write_jsonl_rankings(rankings: Rankings, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    rankings
-        of items that are strings or finite numbers
-    path
-        the file; compressed if the name ends in .gz, .xz or .bz2
+    rankings : Rankings
+        Lists of items that are strings or finite numbers.
+    path : path-like
+        The file; compressed if the name ends in .gz, .xz or .bz2.
+
+    Raises
+    ------
+    ValueError
+        An item is neither a string nor a finite number.
+
+    See Also
+    --------
+    read_jsonl_rankings : Reads it again.
+    write_rankings : Of any format, by its name.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import Rankings, write_jsonl_rankings
+    >>> votes = Rankings.from_rankings([["ann", ("bob", "cy")]], weights=[3])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "votes.jsonl")
+    ...     write_jsonl_rankings(votes, file)
+    ...     print(file.read_text().splitlines()[1])
+    {"weight": 3, "ranking": ["ann", ["bob", "cy"]]}
     """
     tiers = rankings.tiers
     words = tuple(_word(name) for name in rankings.items)

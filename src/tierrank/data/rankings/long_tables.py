@@ -68,49 +68,62 @@ def read_long_rankings(
 
     Parameters
     ----------
-    source
-        a path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
-        frame of pandas or polars, or a pyarrow table
-    list
-        the column that says which list a row belongs to; or several, which do so together: then a
-        list is called by all of them, such as "1950 / monaco"
-    item
-        the column of item names
-    rank, score
-        the column that orders a list; one of the two. A lower rank is better, a higher score is
+    source : path-like or DataFrame
+        A path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
+        frame of pandas or polars, or a pyarrow table.
+    list : str or sequence of str, optional
+        The column that says which list a row belongs to; or several, which do so together: then a
+        list is called by all of them, such as "1950 / monaco".
+    item : str, optional
+        The column of item names.
+    rank, score : str, optional
+        The column that orders a list; one of the two. A lower rank is better, a higher score is
         better, equal ones tie, gaps do not matter. Integers and decimals of any length are
         compared exactly.
         What is not named is the column called list, item, rank or score; else the only one with
         a usual name for it, such as race, driver and position.
-    weight
-        the column that says how often a list was given, the same in all rows of a list
-    items
-        the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
+    weight : str, optional
+        The column that says how often a list was given, the same in all rows of a list.
+    items : sequence or int, optional
+        The catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
         names in order of first appearance, or in their own if they are the integers 0 .. N - 1.
-    rest
-        where a list stands with the items it does not name: "absent" (nowhere), or "last" (they
-        are tied behind those it names)
-    missing_rank
-        what to do with a row that has no rank (or score): "error"; "drop" to leave it out; "last"
+    rest : {"absent", "last"}
+        Where a list stands with the items it does not name: "absent" (nowhere), or "last" (they
+        are tied behind those it names).
+    missing_rank : {"error", "drop", "last"} or mapping
+        What to do with a row that has no rank (or score): "error"; "drop" to leave it out; "last"
         to put it behind all others of its list, tied. Missing is an empty cell, NA and the like,
         and for the last two also a word for those who are not classified: DNF, DNS, DNQ, DNPQ,
         DNP, DSQ, DQ, EX, NC, RET, WD. Or a mapping from words to "drop" or "last", with "" for
         what is missing: ``{"DNF": "last", "DNS": "drop"}``. Any other word is an error.
-    twice
-        what to do with an item that a list has twice: "error", or "best" to keep its best place
-    keep, keep_items
-        further columns that go along: as `beside` of the lists, the same in all rows of a list, or
-        as `beside_items`, which may vary within it
-    format, separator
-        as for `read_table`
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    twice : {"error", "best"}
+        What to do with an item that a list has twice: "error", or "best" to keep its best place.
+    keep, keep_items : sequence of str
+        Further columns that go along: as `beside` of the lists, the same in all rows of a list, or
+        as `beside_items`, which may vary within it.
+    format : {"csv", "tsv", "parquet"}, optional
+        What the file is, where the name does not tell.
+    separator : str, optional
+        What stands between two cells of a CSV file; without it, as the name says.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+
+    Returns
+    -------
+    Rankings
+        The lists.
 
     Raises
     ------
     TableError
-        a `ValueError` that names the file and the line (in Parquet the row), and says what to do;
-        for frames it is a `ValueError` with the row
+        A `ValueError` that names the file and the line (in Parquet the row), and says what to do;
+        for frames it is a `ValueError` with the row.
+
+    See Also
+    --------
+    read_rankings : Any table or file, and says what it took for what.
+    read_wide_rankings : A row a ranking.
+    write_long_rankings : Writes such a file.
 
     Examples
     --------
@@ -399,18 +412,30 @@ def write_long_rankings(rankings: Rankings, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    rankings
-        with names and keys that are integers or strings, and no list without items
-    path
-        a name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet
+    rankings : Rankings
+        Lists with names and keys that are integers or strings, and no list without items.
+    path : path-like
+        A name that ends in .csv or .tsv (also .gz, .xz or .bz2 after it), or in .parquet.
+
+    Raises
+    ------
+    ValueError
+        A name or a key is neither an integer nor a string, or a list is empty.
+
+    See Also
+    --------
+    read_long_rankings : Reads it again.
+    write_rankings : Of any format, by its name.
 
     Examples
     --------
-    >>> import tempfile
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import Rankings, write_long_rankings
     >>> rankings = Rankings.from_rankings([["ann", ("bob", "cy"), "dee"]], weights=[3])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_long_rankings(rankings, Path(folder, "votes.csv"))
-    ...     print(Path(folder, "votes.csv").read_text())
+    ...     file = pathlib.Path(folder, "votes.csv")
+    ...     write_long_rankings(rankings, file)
+    ...     print(file.read_text())
     list,item,rank,weight
     1,ann,1,3
     1,bob,2,3

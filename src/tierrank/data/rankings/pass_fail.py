@@ -44,19 +44,40 @@ def read_pass_fail(
 
     Parameters
     ----------
-    source, format, separator
-        as for `read_long_rankings`
-    item
-        the column that names the items (models), if a row is an item: all others are tasks
-    list
-        the column that names the tasks, if a row is a task: all others are items. Without either,
-        it is the one called item, model, … or else list, task, …
-    weight
-        where a row is a task: the column that says how often it counts
-    keep
-        where a row is a task: further columns that go along as `beside` of the lists
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    source : path-like or DataFrame
+        A path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
+        frame of pandas or polars, or a pyarrow table.
+    item : str, optional
+        The column that names the items (models), if a row is an item: all others are tasks.
+    list : str, optional
+        The column that names the tasks, if a row is a task: all others are items. Without either,
+        it is the one called item, model, … or else list, task, ….
+    weight : str, optional
+        Where a row is a task: the column that says how often it counts.
+    keep : sequence of str
+        Where a row is a task: further columns that go along as `beside` of the lists.
+    format : {"csv", "tsv", "parquet"}, optional
+        What the file is, where the name does not tell.
+    separator : str, optional
+        What stands between two cells of a CSV file; without it, as the name says.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+
+    Returns
+    -------
+    Rankings
+        A list of two tiers a task.
+
+    Raises
+    ------
+    TableError
+        A `ValueError` that names the file and the line (in Parquet the row), and says what to do;
+        for frames it is a `ValueError` with the row.
+
+    See Also
+    --------
+    read_rankings : Any table or file, and says what it took for what.
+    read_wide_rankings : Cells that are ranks.
 
     Examples
     --------

@@ -57,7 +57,29 @@ _COMPLETE = ("soc", "toc")
 
 
 class PrefLibError(DataFileError):
-    """A PrefLib file that cannot be read: says which, where in it, what is wrong and what to do."""
+    r"""A PrefLib file that cannot be read: says which, where in it, what is wrong and what to do.
+
+    A `DataFileError`, which has its attributes.
+
+    See Also
+    --------
+    read_preflib : Raises it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import PrefLibError, read_preflib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.soc")
+    ...     _ = file.write_text(
+    ...         "# ALTERNATIVE NAME 1: soup\n# ALTERNATIVE NAME 2: rice\n4: 1,2,3\n"
+    ...     )
+    ...     try:
+    ...         read_preflib(file)
+    ...     except PrefLibError as error:
+    ...         error.line
+    3
+    """
 
 
 class Style(NamedTuple):
@@ -84,32 +106,51 @@ class PrefLib:
     from elsewhere. The attributes are what is written: with ``dataclasses.replace(votes,
     title="…")`` the file gets another title.
 
-    Attributes
+    Parameters
     ----------
-    orders
-        a list for every line, over a catalogue of the alternatives; in incomplete orders (soi,
-        toi) alternatives that are not listed are absent
-    counts
-        [orders] how many voters gave each; some of PrefLib's files list orders that nobody gave
-    data_type
+    orders : Tiers
+        A list for every line, over a catalogue of the alternatives; in incomplete orders (soi,
+        toi) alternatives that are not listed are absent.
+    counts : ndarray of int
+        [orders] how many voters gave each; some of PrefLib's files list orders that nobody gave.
+    data_type : {"soc", "soi", "toc", "toi", "cat"}
         "soc" or "soi": strict orders, complete or incomplete; "toc" or "toi": with ties;
-        "cat": categories, each that is not empty a tier
-    alternative_names
-        as the file has them. Where two are the same, the catalogue has "Lee (3)" and "Lee (7)".
-    categories
-        names of the categories of a cat file, best first
-    tier_categories
-        [tiers] the category of every tier in a cat file, counted from 0
-    file_name, title, description, modification_type, relates_to, related_files
-        of the header, "" or () where there is nothing
-    publication_date, modification_date
-        as written, usually 2022-09-16
-    other
-        fields that the format does not have
-    header
-        the lines that were read, as they stood
-    style
-        how the orders were spelt
+        "cat": categories, each that is not empty a tier.
+    alternative_names : tuple of str
+        As the file has them. Where two are the same, the catalogue has "Lee (3)" and "Lee (7)".
+    categories : tuple of str
+        Names of the categories of a cat file, best first.
+    tier_categories : ndarray of int, optional
+        [tiers] the category of every tier in a cat file, counted from 0.
+    file_name, title, description, modification_type, relates_to : str
+        Of the header, "" where there is nothing.
+    related_files : tuple of str
+        Of the header.
+    publication_date, modification_date : str
+        As written, usually 2022-09-16.
+    other : mapping
+        Fields that the format does not have.
+    header : tuple of str
+        The lines that were read, as they stood.
+    style : Style
+        How the orders were spelt.
+
+    See Also
+    --------
+    read_preflib : From a file.
+    Rankings : The lists alone.
+
+    Examples
+    --------
+    >>> from tierrank.data import PrefLib, Rankings
+    >>> votes = Rankings.from_rankings(
+    ...     [["ann", ("bob", "cy")], ["cy", "bob", "ann"]], weights=[4, 2]
+    ... )
+    >>> lunch = PrefLib.from_rankings(votes, title="Who pays")
+    >>> lunch
+    PrefLib(toc, 'Who pays': 3 alternatives, 6 voters, 2 unique orders)
+    >>> lunch.counts, lunch.alternative_names
+    (array([4, 2]), ('ann', 'bob', 'cy'))
     """
 
     orders: Tiers
@@ -168,17 +209,31 @@ class PrefLib:
 
         Parameters
         ----------
-        rankings
-            with whole numbers as weights
-        title
-            of the data
-        data_type
-            None for the narrowest of soc, soi, toc and toi that holds the lists
-        categories
-            for data_type="cat": names, best first. The first tier of every list goes into the
+        rankings : Rankings
+            Lists with whole numbers as weights.
+        title : str
+            What the data are called.
+        data_type : {"soc", "soi", "toc", "toi", "cat"}, optional
+            None for the narrowest of soc, soi, toc and toi that holds the lists.
+        categories : sequence of str
+            For data_type="cat": names, best first. The first tier of every list goes into the
             first category, and so on; the last categories may stay empty.
-        fields
-            other attributes, such as description or publication_date
+        **fields
+            Other attributes, such as description or publication_date.
+
+        Returns
+        -------
+        PrefLib
+            What `write_preflib` takes.
+
+        Raises
+        ------
+        ValueError
+            A weight is no whole number, the type does not hold the lists, or a field is not known.
+
+        See Also
+        --------
+        write_preflib : Writes it.
 
         Examples
         --------

@@ -94,17 +94,27 @@ def read_preflib(
 
     Parameters
     ----------
-    path
-        the file; decompressed if the name ends in .gz, .xz or .bz2
-    strict
-        True to refuse such files
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+    path : path-like
+        The file; decompressed if the name ends in .gz, .xz or .bz2.
+    strict : bool
+        True to refuse such files.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+
+    Returns
+    -------
+    PrefLib
+        The orders with their header; its `rankings` are for the aggregators.
 
     Raises
     ------
     PrefLibError
-        a `ValueError` that names the file and the line, and says what to do
+        A `ValueError` that names the file and the line, and says what to do.
+
+    See Also
+    --------
+    read_rankings : Of any format, by its name.
+    write_preflib : Writes such a file.
 
     Examples
     --------
@@ -455,7 +465,7 @@ def _blank_behind(kinds: ByteArray, commas: IntArray) -> bool | None:
 
 
 def write_preflib(preflib: PrefLib, path: str | PathLike[str]) -> None:
-    """Write a PrefLib file.
+    r"""Write a PrefLib file.
 
     What `read_preflib` gave is written as it was: the lines of the header that are still true, in
     their order, and the orders as they were spelt. (Blanks in unusual places, empty lines and the
@@ -463,10 +473,34 @@ def write_preflib(preflib: PrefLib, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    preflib
-        the rankings with their header; `PrefLib.from_rankings` makes one
-    path
-        the file; compressed if the name ends in .gz, .xz or .bz2
+    preflib : PrefLib
+        The rankings with their header; `PrefLib.from_rankings` makes one.
+    path : path-like
+        The file; compressed if the name ends in .gz, .xz or .bz2.
+
+    Raises
+    ------
+    ValueError
+        The name does not end in the type of the data.
+
+    See Also
+    --------
+    read_preflib : Reads it again.
+    PrefLib.from_rankings : Of rankings from elsewhere.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import PrefLib, Rankings, write_preflib
+    >>> votes = Rankings.from_rankings(
+    ...     [["ann", ("bob", "cy")], ["cy", "bob", "ann"]], weights=[4, 2]
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "lunch.toc")
+    ...     write_preflib(PrefLib.from_rankings(votes), file)
+    ...     print(*file.read_text().splitlines()[-2:], sep="\n")
+    4: 1,{2,3}
+    2: 3,2,1
     """
     path = Path(path)
     suffix = SUFFIXES.get(without_compression(path).suffix.lower())

@@ -74,7 +74,7 @@ def read_rankings(
     client: Any = None,
     **columns: Any,
 ) -> Any:
-    """Read rankings from a file of any format, or from a frame.
+    r"""Read rankings from a file of any format, or from a frame.
 
     .soc, .soi, .toc, .toi and .cat are PrefLib's (`read_preflib`); .jsonl and .ndjson JSON lines
     (`read_jsonl_rankings`); .csv, .tsv and .parquet tables, as are frames; .gz, .xz and .bz2 are
@@ -86,40 +86,51 @@ def read_rankings(
 
     Parameters
     ----------
-    source
-        a path, or a frame of pandas or polars, or a pyarrow table. A folder or a pattern of Parquet
+    source : path-like or DataFrame
+        A path, or a frame of pandas or polars, or a pyarrow table. A folder or a pattern of Parquet
         files of one schema, and a large file of Parquet or CSV (more than two million rows, or 40
         MB) are read piece by piece: lists have no keys then, and equal ones are counted together.
         If they still have more than ten million items, what comes back are `PartedRankings`.
-    format
-        "preflib", "jsonl", "csv", "tsv" or "parquet", where the name does not tell
-    kind
-        what a row of a table is: "items", an item of a list (`read_long_rankings`); "games", a
+    format : {"auto", "preflib", "jsonl", "csv", "tsv", "parquet"}
+        "preflib", "jsonl", "csv", "tsv" or "parquet", where the name does not tell.
+    kind : str, optional
+        What a row of a table is: "items", an item of a list (`read_long_rankings`); "games", a
         game of two sides (`read_games`), of which each becomes a list; "preferences", one item
         over another (`read_preferences`); "paired-ranks", two items with their ranks
         (`read_paired_ranks`); "wide", a ranking with a column an item, or "orders", with a column
-        a place (`read_wide_rankings`); "pass-fail", an item or a task (`read_pass_fail`)
-    strict
-        True to refuse PrefLib files that `read_preflib` reads with a warning
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
-    client
-        of a Dask cluster, on whose workers the lists are to lie. Then `source` is a DataFrame of
-        Dask, or files of Parquet that all workers can open: a path, a pattern, a folder, or several
-        paths. What comes back are `PartedRankings`, which the aggregators fit.
-    columns
-        columns by the part they play, and other options of these readers: list, item, rank and
+        a place (`read_wide_rankings`); "pass-fail", an item or a task (`read_pass_fail`).
+    strict : bool
+        True to refuse PrefLib files that `read_preflib` reads with a warning.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+    client : Client, optional
+        That of a Dask cluster, on whose workers the lists are to lie. Then `source` is a DataFrame
+        of Dask, or files of Parquet that all workers can open: a path, a pattern, a folder, or
+        several paths. What comes back are `PartedRankings`, which the aggregators fit.
+    **columns
+        Columns by the part they play, and other options of these readers: list, item, rank and
         score; first, second, winner, first_score, …; winner and loser; weight. Without `weight`,
         the column that is called so says how often a list was given, if there is one.
         ``keep=["voter", "date"]`` keeps further columns of lists or games in `Rankings.beside`,
         ``keep_items=[…]`` those that vary within a list in `Rankings.beside_items`.
 
+    Returns
+    -------
+    Rankings
+        The lists, each with how often it was given.
+
     Raises
     ------
     DataFileError
-        a `ValueError` that names the file and the line, and says what to do
+        A `ValueError` that names the file and the line, and says what to do.
     UnclearTable
-        a `ValueError` that shows how the table may be read
+        A `ValueError` that shows how the table may be read.
+
+    See Also
+    --------
+    read_games : Games as games, not as lists.
+    write_rankings : Writes such files.
+    tierrank.RankAggregator : Worths of the items.
 
     Examples
     --------
@@ -127,7 +138,7 @@ def read_rankings(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "races.csv")
     ...     _ = file.write_text(
-    ...         "raceId,driverId,position\\n1,ann,1\\n1,bob,2\\n1,cy,2\\n2,cy,1\\n2,ann,2\\n"
+    ...         "raceId,driverId,position\n1,ann,1\n1,bob,2\n1,cy,2\n2,cy,1\n2,ann,2\n"
     ...     )
     ...     read_rankings(file)
     Rankings(2 lists of weight 2, 3 items)
@@ -301,9 +312,27 @@ def write_rankings(rankings: Rankings, path: str | PathLike[str]) -> None:
     keep everything but the keys of the lists; the other writers say what they leave out. The file
     is compressed if the name ends in .gz, .xz or .bz2, and is written beside and renamed.
 
+    Parameters
+    ----------
+    rankings : Rankings
+        What to write.
+    path : path-like
+        Where to; the end of the name says the format.
+
+    Raises
+    ------
+    ValueError
+        The name is of none of these formats, or the format does not hold these lists.
+
+    See Also
+    --------
+    read_rankings : Reads them again.
+    write_preflib : With a header.
+
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import Rankings, write_rankings
     >>> votes = Rankings.from_rankings([["ann", ("bob", "cy")]], weights=[3])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "votes.toc")

@@ -117,12 +117,26 @@ class Reading:
 class UnclearTable(ArgumentError):
     """A table of which it is not clear what it holds.
 
-    Attributes
+    Parameters
     ----------
-    place
-        the table, and what is unclear
-    readings
-        what it may be, the likeliest first; none if nothing seems likely
+    place : ArgumentError
+        The table, and what is unclear.
+    readings : sequence of Reading
+        What it may be, the likeliest first; none if nothing seems likely.
+
+    See Also
+    --------
+    read_rankings : Raises it.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from tierrank.data import UnclearTable, read_rankings
+    >>> try:
+    ...     read_rankings(pl.DataFrame({"x": ["a", "b"], "y": ["b", "c"]}))
+    ... except UnclearTable as error:
+    ...     print(error)
+    x
     """
 
     def __init__(self, place: ArgumentError, readings: Sequence[Reading]) -> None:

@@ -36,23 +36,44 @@ def read_wide_rankings(
 
     Parameters
     ----------
-    source, format, separator
-        as for `read_long_rankings`
-    cells
-        what a cell is: "ranks", the rank of the item that its column is called by, lower is
+    source : path-like or DataFrame
+        A path that ends in .csv or .tsv (also .gz, .xz or .bz2 after it) or in .parquet, or a
+        frame of pandas or polars, or a pyarrow table.
+    cells : {"ranks", "items"}
+        What a cell is: "ranks", the rank of the item that its column is called by, lower is
         better, equal ones tie, 0 or nothing if it is not ranked; or "items", the item in that
-        place, best first, nothing where the ranking ends
-    list
-        the column that names the rankings; the one called list, if there is one
-    item
-        the columns of the items, or of the places; without it all others, but for row numbers
-        that have no name
-    weight
-        the column that says how often a ranking was given
-    keep
-        further columns that go along as `beside` of the lists
-    max_expansion
-        how many times its size a compressed file may expand to, beyond half a GiB: 200 without it
+        place, best first, nothing where the ranking ends.
+    list : str, optional
+        The column that names the rankings; the one called list, if there is one.
+    item : str or sequence of str, optional
+        The columns of the items, or of the places; without it all others, but for row numbers
+        that have no name.
+    weight : str, optional
+        The column that says how often a ranking was given.
+    keep : sequence of str
+        Further columns that go along as `beside` of the lists.
+    format : {"csv", "tsv", "parquet"}, optional
+        What the file is, where the name does not tell.
+    separator : str, optional
+        What stands between two cells of a CSV file; without it, as the name says.
+    max_expansion : float, optional
+        How many times its size a compressed file may expand to, beyond half a GiB: 200 without it.
+
+    Returns
+    -------
+    Rankings
+        A list a row.
+
+    Raises
+    ------
+    TableError
+        A `ValueError` that names the file and the line (in Parquet the row), and says what to do;
+        for frames it is a `ValueError` with the row.
+
+    See Also
+    --------
+    read_rankings : Any table or file, and says what it took for what.
+    read_long_rankings : A row an item.
 
     Examples
     --------

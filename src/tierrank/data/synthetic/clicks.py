@@ -44,7 +44,7 @@ def simulate_clicks(
     clicks: int = 1,
     seed: int = 0,
 ) -> ClickLog:
-    """Sessions of queries drawn alike, whose first places a production ranker fills.
+    """Draw sessions of queries alike, whose first places a production ranker fills.
 
     It ranks by score + temperature · Gumbel: at 0 always alike, so that no log can tell place from
     item. An item has the `attraction` a, and place p is looked at with propensity θ_p = p^−eta:
@@ -60,19 +60,48 @@ def simulate_clicks(
 
     Parameters
     ----------
-    labels, qid, scores
-        [rows] grades, queries, and the production ranker's scores
-    sessions
-        how many
-    depth
-        places of a page
-    noise, trust
-        of `attraction`
-    seed
-        of all that is drawn
+    labels : array_like
+        [rows] grades.
+    qid : array_like
+        [rows] queries.
+    scores : array_like
+        [rows] those of the production ranker.
+    sessions : int
+        How many.
+    model : {"position-based", "cascade", "plackett-luce"}
+        How people click, as above.
+    depth : int
+        Places of a page.
+    temperature : float
+        How much the production ranker varies what it shows.
+    eta : float
+        How fast attention falls with the place.
+    noise, trust : float
+        Of `attraction`.
+    stop : float
+        With "cascade", the probability to leave after a click.
+    clicks : int
+        With "plackett-luce", how many a session has.
+    seed : int
+        Of all that is drawn.
+
+    Returns
+    -------
+    ClickLog
+        What was shown, and what was clicked.
+
+    Raises
+    ------
+    ValueError
+        A number is out of its range, or no label is above 0.
+
+    See Also
+    --------
+    tierrank.data.ClickLog.lists : What the clicks say.
 
     Examples
     --------
+    >>> from tierrank.data.synthetic import simulate_clicks
     >>> log = simulate_clicks([2, 0, 1, 0], [7, 7, 7, 7], [0.1, 0.9, 0.5, 0.2], 1000, seed=1)
     >>> log.n_sessions, int(log.position.max())
     (1000, 4)

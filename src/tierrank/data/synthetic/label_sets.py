@@ -55,25 +55,36 @@ def label_sets(
 
     Parameters
     ----------
-    like
-        "delicious-1k", "eurlex-4k", "wiki10-31k" or "delicious-200k"
-    scale
-        multiplies the numbers of rows, features and labels that are not given
-    rows
-        how many to train on and to test with
-    features, labels
-        how many there are
-    features_a_row, labels_a_row
-        the mean number of them that a row has, from 1 to half of all. If not given: as in the real
+    like : {"delicious-1k", "eurlex-4k", "wiki10-31k", "delicious-200k"}
+        The set whose shape it takes.
+    scale : float
+        Multiplies the numbers of rows, features and labels that are not given.
+    rows : tuple of int, optional
+        How many to train on and to test with.
+    features, labels : int, optional
+        How many there are.
+    features_a_row, labels_a_row : float, optional
+        The mean number of them that a row has, from 1 to half of all. If not given: as in the real
         set, but at most a fifth of the features and a tenth of the labels.
-    empty_rows
-        share of the rows that have no label; the other rows have at least one
-    seed
-        the same seed gives the same data
+    empty_rows : float
+        Share of the rows that have no label; the other rows have at least one.
+    seed : int
+        The same seed gives the same data.
 
     Returns
     -------
-    train, test
+    train, test : MultiLabelData
+        Rows to train on, and to test with.
+
+    Raises
+    ------
+    ValueError
+        There is no such set, or a number is out of its range.
+
+    See Also
+    --------
+    tierrank.data.read_xc : The real sets.
+    tierrank.ExtremeRanker : Learns from them.
 
     Examples
     --------

@@ -31,7 +31,7 @@ def simulate(
     seed: int = 0,
     strict: bool = False,
 ) -> tuple[Tensor, Tiers]:
-    """Worths and tiers as in section 4.1 of Ma et al. (2021).
+    """Draw worths and tiers as in section 4.1 of Ma et al. (2021).
 
     Log-worths are uniform on [0, log items], less a constant. Each list is a full ranking drawn
     from that model, cut at random into `tiers` tiers, of which the last, the rest, is not
@@ -40,20 +40,33 @@ def simulate(
 
     Parameters
     ----------
-    items, lists
-        how many
-    tiers
-        of each list, with the rest
-    most_above
-        items above the rest
-    seed
-        of worths and lists
-    strict
-        keep the order of the items above the rest, from the same draws: what an oracle would know
+    items, lists : int
+        How many.
+    tiers : int
+        How many tiers a list has, with the rest.
+    most_above : int
+        Most items above the rest.
+    seed : int
+        Of worths and lists.
+    strict : bool
+        Keep the order of the items above the rest, from the same draws: what an oracle would know.
 
     Returns
     -------
-    [items] true log-worths, normalised so that worths sum to 1 (float64), and the `Tiers`
+    log_worths : Tensor
+        [items] true log-worths, normalised so that worths sum to 1 (float64).
+    tiers : Tiers
+        The lists.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than 2 items or no list, or more tiers than items.
+
+    See Also
+    --------
+    simulate_rows : Tables of any length.
+    tierrank.sample : Rankings under given scores.
 
     Examples
     --------
@@ -113,7 +126,7 @@ TIE_WORTH = 0.5  # Davidson's: a tie of equals is half as probable as one's win
 def simulate_rows(
     items: int, rows: int, *, games: bool = False, seed: int = 0
 ) -> tuple[FloatArray, Iterator[dict[str, AnyArray]]]:
-    """Tables of any length, piece by piece: votes with a row an item, or games.
+    """Draw tables of any length, piece by piece: votes with a row an item, or games.
 
     Log-worths are uniform on [0, log items], as in `simulate`, less their mean. A vote names 2 to
     8 items (at most half of all), drawn alike, in an order of the Plackett-Luce model that is cut
@@ -122,18 +135,31 @@ def simulate_rows(
 
     Parameters
     ----------
-    items, rows
-        how many; the last vote is whole, so there may be some rows more. A piece has about a
+    items, rows : int
+        How many; the last vote is whole, so there may be some rows more. A piece has about a
         million rows, and ends where a vote does.
-    games
-        draw games: first, second, and winner, which is "first", "second" or "tie"; else votes:
-        list, item, rank
-    seed
-        of worths and rows
+    games : bool
+        Draw games: first, second, and winner, which is "first", "second" or "tie"; else votes:
+        list, item, rank.
+    seed : int
+        Of worths and rows.
 
     Returns
     -------
-    [items] true log-worths, and the columns of each piece by name
+    log_worths : ndarray of float
+        [items] true log-worths.
+    pieces : iterator of dict
+        The columns of each piece by name.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than 2 items or rows.
+
+    See Also
+    --------
+    simulate : Lists in tiers.
+    write_rows : Writes the pieces.
 
     Examples
     --------
@@ -157,12 +183,34 @@ def write_rows(
 
     Parameters
     ----------
-    out
-        the folder, which appears when all is in it, or the file
-    pieces
-        columns by name, integers of 32 bits or words
-    show
-        told after each piece how many rows are written
+    out : Path
+        The folder, which appears when all is in it, or the file.
+    pieces : iterator of dict
+        Columns by name, integers of 32 bits or words.
+    show : callable
+        Told after each piece how many rows are written.
+
+    Raises
+    ------
+    ValueError
+        The folder is there already and not empty.
+
+    See Also
+    --------
+    simulate_rows : Draws the pieces.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tierrank.data import read_rankings
+    >>> from tierrank.data.synthetic import simulate_rows, write_rows
+    >>> _, pieces = simulate_rows(items=10, rows=7, seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "votes.parquet")
+    ...     write_rows(file, pieces, show=print)  # the last vote is whole
+    ...     read_rankings(file).tiers.n_items
+    10
+    8
     """
     need_pyarrow(out)
     import pyarrow as pa
