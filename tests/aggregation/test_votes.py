@@ -136,6 +136,9 @@ def test_derivatives_with_covariates_are_those_by_differences(model):
         assert (high - low) / 2e-6 == pytest.approx(gradient[along > 0][0], abs=1e-6)
         np.testing.assert_allclose((up - down) / 2e-6, row, atol=2e-5)
     assert value > 0
+    seen = np.zeros((60, 3))
+    seen[np.arange(60), 1 - fixtures.outcome] = fixtures.weights
+    np.testing.assert_allclose(-term.gradient_of_counts(seen, point), gradient, rtol=1e-9)
 
 
 def test_a_column_of_ones_is_the_home_advantage():

@@ -52,8 +52,8 @@ PAIRS_DRAWN = 200_000_000  # the same of lists' pairs
 MOST_PAIRS = 20_000_000  # pairs of all lists: 500 MB, and seconds a draw
 MOST_COPIES = 2.0**53
 CROWDED, FEW = 5.0, 1.0  # expected counts of cells, for χ²: in four cells of five, and in all
-STEPS = 4  # towards an estimate from drawn data, at most
-NEAR = 1e-4  # the square of a step in standard errors that is not worth its gradient
+STEPS = 8  # towards an estimate from drawn data, at most
+NEAR = 1e-6  # the square of a step in standard errors that is not worth its gradient
 LEFT = 1e-9  # part of a variance that is a rounding error: the pair was fitted exactly
 SIGNIFICANT = 0.05
 
@@ -487,10 +487,9 @@ class Majorities:
         return np.asarray(square[self.below, self.above], dtype=np.float64).ravel()
 
     def _matrix(self) -> Any:
-        """A[a, b] = 1 where a is above b: dense where that is quicker."""
+        """A[a, b] = 1 where a is above b."""
         ones = np.ones(len(self.above), dtype=np.float32)
-        matrix = csr_array((ones, (self.above, self.below)), shape=(self.size, self.size))
-        return matrix.toarray() if 20 * len(ones) > self.size**2 else matrix
+        return square_of(ones, self.above, self.below, self.size)
 
     def triples(
         self, expected: float, excess: FloatArray, names: tuple[Any, ...], most: int
@@ -551,16 +550,20 @@ def expected_cycles(counts: FloatArray, expected: FloatArray, model: Expectation
     down, open_ = 1 - up, decided % 2 != 1  # of an odd number, one of the two has it
     down[open_] = at_least(most[open_], fewer[open_], 1 - p[open_])
     up[decided == 0] = down[decided == 0] = 0.0
-    both = [model.first, model.second]
-    size = len(model.names)
-    q = csr_array(
-        (np.concatenate([up, down]), (np.concatenate(both), np.concatenate(both[::-1]))),
-        shape=(size, size),
-    )
-    if 20 * len(p) > size**2:
-        dense = q.toarray()
-        return float(np.sum((dense @ dense) * dense.T)) / 3
+    pairs = np.concatenate([model.first, model.second]), np.concatenate([model.second, model.first])
+    q = square_of(np.concatenate([up, down]), *pairs, len(model.names))
+    if isinstance(q, np.ndarray):
+        return float(np.vdot(q @ q, q.T)) / 3
     return float((q @ q).multiply(q.T).sum()) / 3
+
+
+def square_of(values: FloatArray, rows: IntArray, columns: IntArray, size: int) -> Any:
+    """[size, size], each place given once: dense where products are quicker so, else sparse."""
+    if 20 * len(values) <= size**2:
+        return csr_array((values, (rows, columns)), shape=(size, size))
+    dense = np.zeros((size, size), dtype=values.dtype)
+    dense[rows, columns] = values
+    return dense
 
 
 # -- games ----------------------------------------------------------------------------------------
@@ -653,16 +656,7 @@ class GamesExpectation(Expectation):
         copies = np.minimum(np.ceil(self._n), MOST_COPIES)
         each = (self._n / copies)[:, None]
         point, covariance = self._point, self._covariance
-        # every kind with every outcome
-        kinds = self._term.fixtures
-        three = kinds._select(np.repeat(np.arange(len(self._n)), 3))
-        three = replace(three, outcome=np.tile([1, 0, -1], len(self._n)))
-        term = GamesTerm(three, self._term.model, home=self._term.home_at is not None)
-
-        def gradient(counts: FloatArray, at: FloatArray) -> FloatArray:
-            term.fixtures = replace(three, weights=counts.ravel())
-            return -term.value_and_gradient(at)[1]
-
+        gradient = self._term.gradient_of_counts
         pull = np.zeros_like(point) if covariance is None else gradient(self._counts, point)
         for _ in range(self.draws):
             counts = each * self._random.multinomial(copies.astype(np.int64), self._chances)

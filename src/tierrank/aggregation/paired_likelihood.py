@@ -131,6 +131,25 @@ def probabilities(
     return expit(d - c), both * (0.0 - np.expm1(-2 * c)), expit(-d - c)
 
 
+def slopes_of_counts(
+    model: Model, counts: FloatArray, d: FloatArray, t: float
+) -> tuple[FloatArray, FloatArray]:
+    """Give [games] derivatives by d and t of Σ_o counts_o log P(o), o a win, a tie, a loss.
+
+    Davidson's and Bradley and Terry's are exponential families: by d, half of wins − losses, less
+    what is expected of it; by t, ties less those expected. Rao and Kupper's P(win) is σ(d − log θ),
+    P(loss) is σ(−d − log θ), and P(tie) their product times θ² − 1.
+    """
+    win, tie, loss = probabilities(model, d, t)
+    wins, ties, losses = counts.T
+    games = counts.sum(axis=1)
+    if model != "rao-kupper":
+        return (wins - losses - games * (win - loss)) / 2, ties - games * tie
+    first, second = (wins + ties) * (1 - win), (losses + ties) * (1 - loss)
+    c = float(np.logaddexp(0, t))  # log θ
+    return first - second, expit(t) * (-2 * ties / np.expm1(-2 * c) - first - second)
+
+
 def tie_parameter(model: Model, t: float) -> float:
     """Give v of Davidson, θ of Rao and Kupper, from the log scale."""
     return float(np.exp(t)) if model == "davidson" else float(1 + np.exp(t))
@@ -207,12 +226,29 @@ class GamesTerm:
     def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
         """The loss, and its [parameters] first derivatives."""
         position, weights = self._position(point), self.fixtures.weights
-        pull, gradient = weights * position.games.d, np.empty(self.size)
-        gradient[: self.plain] = -(position.design.T @ pull)
-        gradient[self.plain :] = -(self.fixtures.x.T @ pull)
+        games = position.games
+        gradient = self._gradient(position.design, weights * games.d, weights * games.t)
+        return -float(weights @ games.value), -gradient
+
+    def gradient_of_counts(self, counts: FloatArray, point: FloatArray) -> FloatArray:
+        """[parameters] of the log-likelihood of [games, 3] wins, ties and losses of the first.
+
+        For games that are one kind each, whatever their own outcomes and weights: at a third of the
+        price that every kind with every outcome would have.
+        """
+        t = 0.0 if self.tie_at is None else float(point[self.tie_at])
+        worths = point[: self.players]
+        design = self._design(self._shares(worths)) if self._fixed is None else self._fixed[1]
+        return self._gradient(design, *slopes_of_counts(self.model, counts, self.lead(point), t))
+
+    def _gradient(self, design: Any, pull: FloatArray, by_t: FloatArray) -> FloatArray:
+        """[parameters] from the slopes of games' log-probabilities by d and t."""
+        gradient = np.empty(self.size)
+        gradient[: self.plain] = design.T @ pull
+        gradient[self.plain :] = self.fixtures.x.T @ pull
         if self.tie_at is not None:
-            gradient[self.tie_at] = -(weights @ position.games.t)
-        return -float(weights @ position.games.value), gradient
+            gradient[self.tie_at] = by_t.sum()
+        return gradient
 
     def hessian(self, point: FloatArray) -> Hessian:
         """Its second derivatives."""
