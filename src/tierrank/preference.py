@@ -44,38 +44,50 @@ def dpo_loss(
 
     Parameters
     ----------
-    policy_logps, reference_logps
-        log-probabilities of the responses (sums over their tokens), in the shape of the labels
-        that `tiers` was built from: ``[responses]`` or padded ``[prompts, width]``. Without a
-        reference (None) the policy's own are the rewards, as in SimPO.
-    tiers
-        a list a prompt: ``Tiers.from_labels(ratings, lengths=responses_of_each_prompt)``
-    beta
-        how strongly rewards tell responses apart
-    objective, objective_params
-        a name of `tierrank.losses.OBJECTIVES`, and its options. For pairs that may tie, "davidson"
-        (DPO-D) or "rao-kupper" (DPO-RK) with how probable ties are (``{"beta": log ν}``,
-        ``{"alpha": …}``): to Plackett-Luce a prompt whose responses are all tied says nothing, and
-        it is refused.
-    lengths
-        tokens of each response, to divide its log-probabilities by (Meng et al., 2024)
-    margin
-        by how much the reward of a tier should be above that of the next, γ in SimPO; or, in the
-        shape of the scores, what is taken off each reward
-    label_smoothing
-        ε: how probable it is that an order was noted the wrong way round (cDPO):
-        (1 − ε) · loss + ε · loss of the tiers in reverse, under the same rewards less margins
-    weights, reduction
-        [prompts], and "mean", "sum" or "none", as in `tierrank.losses`
+    policy_logps : Tensor
+        Log-probabilities of the responses (sums over their tokens), in the shape of the labels
+        that `tiers` was built from: ``[responses]`` or padded ``[prompts, width]``.
+    reference_logps : Tensor or None
+        Those of the reference, in the same shape. Without one (None) the policy's own are the
+        rewards, as in SimPO.
+    tiers : Tiers
+        A list a prompt: ``Tiers.from_labels(ratings, lengths=responses_of_each_prompt)``.
+    beta : float
+        How strongly rewards tell responses apart.
+    objective : str
+        A name of `tierrank.losses.OBJECTIVES`. For pairs that may tie, "davidson" (DPO-D) or
+        "rao-kupper" (DPO-RK) with how probable ties are: to Plackett-Luce a prompt whose responses
+        are all tied says nothing, and it is refused.
+    objective_params : dict, optional
+        Its options, such as ``{"beta": log ν}`` of "davidson" and ``{"alpha": …}`` of "rao-kupper".
+    lengths : array_like, optional
+        Tokens of each response, to divide its log-probabilities by (Meng et al., 2024).
+    margin : float or array_like
+        By how much the reward of a tier should be above that of the next, γ in SimPO; or, in the
+        shape of the scores, what is taken off each reward.
+    label_smoothing : float
+        How probable it is that an order was noted the wrong way round, ε (cDPO): (1 − ε) · loss + ε
+        · loss of the tiers in reverse, under the same rewards less margins.
+    weights : array_like, optional
+        [prompts] how much each counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the prompts (by weight), "sum", or "none" for a loss a prompt.
 
     Returns
     -------
-    The loss; differentiable in `policy_logps`
+    Tensor
+        The loss; differentiable in `policy_logps`.
 
     Raises
     ------
     ValueError
-        a log-probability is NaN or infinite, shapes differ, or a prompt has one tier only
+        A log-probability is NaN or infinite, shapes differ, or a prompt has one tier only.
+
+    See Also
+    --------
+    reward_loss : Of a reward model.
+    objective_for : Which objective the data ask for.
+    tierrank.integrations.transformers.TieredDPOTrainer : Trains by it.
 
     Examples
     --------
@@ -104,9 +116,41 @@ def implicit_rewards(
     lengths: Any = None,
     tiers: Tiers | None = None,
 ) -> Tensor:
-    """β (log π − log π_ref) of each response, a token if `lengths` are given; see `dpo_loss`.
+    """Rewards of responses, β (log π − log π_ref), a token if `lengths` are given.
 
-    Of padded log-probabilities, the tiers say which are of responses, and must be finite.
+    Parameters
+    ----------
+    policy_logps : Tensor
+        Log-probabilities of the responses, as in `dpo_loss`.
+    reference_logps : Tensor or None
+        Those of the reference; None for none.
+    beta : float
+        How strongly rewards tell responses apart, β.
+    lengths : array_like, optional
+        Tokens of each response, to divide by.
+    tiers : Tiers, optional
+        Of padded log-probabilities, they say which are of responses, and must be finite.
+
+    Returns
+    -------
+    Tensor
+        In the shape of the log-probabilities.
+
+    Raises
+    ------
+    ValueError
+        A log-probability is NaN or infinite, or shapes differ.
+
+    See Also
+    --------
+    dpo_loss : The loss under these rewards.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tierrank.preference import implicit_rewards
+    >>> implicit_rewards(torch.tensor([-10.0, -12.0]), torch.tensor([-11.0, -12.0]), beta=0.1)
+    tensor([0.1000, 0.0000])
     """
     if not (isinstance(beta, int | float) and 0 < beta < float("inf")):
         raise ValueError(f"beta is a positive number, not {beta!r}")
@@ -151,10 +195,43 @@ def reward_loss(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Minus the log-likelihood of responses in tiers, under the rewards of a reward model.
+    """Negative log-likelihood of responses in tiers, under the rewards of a reward model.
 
     Two responses a prompt: −log σ(r_chosen − r_rejected − margin), as Bradley-Terry reward models
-    are trained. All parameters are those of `dpo_loss`, with rewards in place of log-probabilities.
+    are trained.
+
+    Parameters
+    ----------
+    rewards : Tensor
+        One a response, ``[responses]`` or padded ``[prompts, width]``.
+    tiers : Tiers
+        A list a prompt.
+    objective : str
+        A name of `tierrank.losses.OBJECTIVES`, as in `dpo_loss`.
+    objective_params : dict, optional
+        Its options.
+    margin : float or array_like
+        By how much the reward of a tier should be above that of the next.
+    label_smoothing : float
+        How probable it is that an order was noted the wrong way round.
+    weights : array_like, optional
+        [prompts] how much each counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the prompts (by weight), "sum", or "none" for a loss a prompt.
+
+    Returns
+    -------
+    Tensor
+        The loss; differentiable in `rewards`.
+
+    Raises
+    ------
+    ValueError
+        A reward is NaN or infinite, shapes differ, or a prompt has one tier only.
+
+    See Also
+    --------
+    dpo_loss : Without a reward model.
 
     Examples
     --------
@@ -198,9 +275,32 @@ def _loss(
 
 
 def objective_for(tiers: Tiers) -> str:
-    """The objective for all data: "davidson" for pairs of which some tie, else "pl-partition".
+    """Choose an objective for all data: "davidson" for pairs of which some tie, or "pl-partition".
 
     Ask it once, of all prompts: the two give a pair without a tie another probability.
+
+    Parameters
+    ----------
+    tiers : Tiers
+        A list a prompt.
+
+    Returns
+    -------
+    str
+        A name of `tierrank.losses.OBJECTIVES`.
+
+    See Also
+    --------
+    dpo_loss : Takes it.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> from tierrank.preference import objective_for
+    >>> objective_for(tr.Tiers.from_labels([1, 0, 1, 1], lengths=[2, 2]))
+    'davidson'
+    >>> objective_for(tr.Tiers.from_labels([1, 0, 1, 1]))
+    'pl-partition'
     """
     pairs_only = bool((tiers.lengths == 2).all())
     return "davidson" if pairs_only and bool((tiers.n_tiers == 1).any()) else "pl-partition"

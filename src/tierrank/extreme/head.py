@@ -42,7 +42,7 @@ def label_loss(
     weights: Any = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The loss of ``hidden @ weight.T + bias`` without holding these scores or their gradient.
+    """Compute the loss of ``hidden @ weight.T + bias`` without these scores or their gradient.
 
     The same value and gradients as ``losses.from_name(objective)(scores, tiers)``, to rounding,
     at any number of labels: memory grows with the weights and their gradient alone.
@@ -50,23 +50,38 @@ def label_loss(
 
     Parameters
     ----------
-    hidden
-        [lists, width] what the network makes of each list
-    weight, bias
-        [labels, width] and [labels] of the last layer; the bias may be None
-    tiers
-        what each list names, over all the other labels: `Tiers.from_positives`, or
-        `Tiers.from_rankings` with ``rest="last"``
-    objective
-        one of `tierrank.extreme.FUSED`
-    weights, reduction
-        as in `losses.pl_partition`
+    hidden : Tensor
+        [lists, width] what the network makes of each list.
+    weight : Tensor
+        [labels, width] of the last layer.
+    bias : Tensor or None
+        [labels] of the last layer; None for none.
+    tiers : Tiers
+        What each list names, over all the other labels: `Tiers.from_positives`, or
+        `Tiers.from_rankings` with ``rest="last"``.
+    objective : str
+        One of `tierrank.extreme.FUSED`.
+    weights : array_like, optional
+        [lists] how much each list counts.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    Returns
+    -------
+    Tensor
+        The loss.
 
     Raises
     ------
     ValueError
-        sizes or kinds of float do not go together, or a score is NaN or infinite. Only what a
+        Sizes or kinds of float do not go together, or a score is NaN or infinite. Only what a
         list does not name may have the score −inf: then it is not there.
+
+    See Also
+    --------
+    FusedHead : The layer with its weights.
+    tierrank.losses.pl_partition : From scores that are there.
+    tierrank.ExtremeRanker : A ranker that learns by it.
 
     Examples
     --------
@@ -143,7 +158,25 @@ class _LabelLosses(torch.autograd.Function):
 
 
 class FusedHead(nn.Module):
-    """The last layer over all labels with its loss: ``head(hidden, tiers)``; see `label_loss`.
+    """The last layer over all labels with its loss: ``head(hidden, tiers)``.
+
+    Memory grows with the weights and their gradient, never with lists × labels: see `label_loss`.
+
+    Parameters
+    ----------
+    width : int
+        Numbers that the network makes of each list.
+    labels : int
+        How many labels there are.
+    objective : str
+        One of `tierrank.extreme.FUSED`.
+    reduction : {"mean", "sum", "none"}
+        "mean" over the lists (by weight), "sum", or "none" for a loss a list.
+
+    See Also
+    --------
+    label_loss : The function.
+    tierrank.ExtremeRanker : A ranker that has one.
 
     Examples
     --------
@@ -173,7 +206,34 @@ class FusedHead(nn.Module):
         self.reduction: Reduction = reduction
 
     def forward(self, hidden: Tensor, tiers: Tiers, weights: Any = None) -> Tensor:
-        """The loss of a batch."""
+        """Compute the loss of a batch.
+
+        Parameters
+        ----------
+        hidden : Tensor
+            [lists, width] what the network makes of each list.
+        tiers : Tiers
+            What each list names, over all the other labels.
+        weights : array_like, optional
+            [lists] how much each list counts.
+
+        Returns
+        -------
+        Tensor
+            The loss.
+
+        See Also
+        --------
+        label_loss : The function.
+
+        Examples
+        --------
+        >>> import torch, tierrank as tr
+        >>> from tierrank.extreme import FusedHead
+        >>> tiers = tr.Tiers.from_rankings([[2, 0]], items=4, rest="last")
+        >>> FusedHead(3, 4)(torch.zeros(1, 3), tiers).shape
+        torch.Size([])
+        """
         return label_loss(
             hidden, self.weight, self.bias, tiers, objective=self._objective, weights=weights,
             reduction=self.reduction,

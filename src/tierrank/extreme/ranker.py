@@ -56,82 +56,91 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    objective
-        "pl-partition", "pl-lb", "pl-efron", "attrank", "bce", "ranknet" or "ranksvm"
-    features
-        how entries of X are weighted: "tf-idf", "l2" (rows of length 1), "raw" (as they are), or
+    objective : str
+        "pl-partition", "pl-lb", "pl-efron", "attrank", "bce", "ranknet" or "ranksvm".
+    features : {"auto", "tf-idf", "l2", "raw"}
+        How entries of X are weighted: "tf-idf", "l2" (rows of length 1), "raw" (as they are), or
         "auto": tf-idf of counts, rows of length 1 of other sparse numbers, and dense ones or ones
-        that are all the same as they are; decided by, and learned from, the rows of `fit`
-    hidden
-        width of the hidden layer, or widths of several
-    skip
-        whether a linear path leads from the features to the labels beside the hidden layers: a
+        that are all the same as they are; decided by, and learned from, the rows of `fit`.
+    hidden : int or sequence of int
+        Width of the hidden layer, or widths of several.
+    skip : bool
+        Whether a linear path leads from the features to the labels beside the hidden layers: a
         weight for each pair of them up to 1,024 features and 33 million pairs, else a product of
-        two matrices, of rank 128
-    input_dropout, hidden_dropout
-        probability with which an entry of X, or a hidden number, is left out in training
-    learning_rate
-        one, or several to choose from by the validation metric
-    halving
-        whether of several rates one is dropped after 1, 2, 4, … epochs if another had done better
+        two matrices, of rank 128.
+    input_dropout, hidden_dropout : float
+        Probability with which an entry of X, or a hidden number, is left out in training.
+    learning_rate : float or sequence of float
+        One, or several to choose from by the validation metric.
+    halving : bool
+        Whether of several rates one is dropped after 1, 2, 4, … epochs if another had done better
         by then: successive halving, one rate after the other, the middle one first. Else each has
         a whole run.
-    optimiser
-        "adam" or "adagrad"
-    updates
-        how Adam treats rows of a matrix that a batch does not touch (features that no row of the
+    optimiser : {"adam", "adagrad"}
+        "adam" or "adagrad".
+    updates : {"auto", "exact", "lazy"}
+        How Adam treats rows of a matrix that a batch does not touch (features that no row of the
         batch has, labels that were not sampled). "exact" goes over all of them, for they move on by
         their momentum; "lazy" leaves them as they are, which is not Adam, but takes time only for
         what the batch touches; "auto" is exact up to 33 million weights of such a matrix. AdaGrad
         is exact either way.
-    weight_decay
-        decoupled, as in AdamW, of matrices alone
-    batch_rows
-        rows of a batch
-    max_epochs, patience
-        passes over the rows at most, and without a better metric
-    validation
-        share of the rows that is held out to stop by, if there is no `eval_set`; 0: none, and all
-        of `max_epochs` are taken
-    refit
-        whether to learn once more, from all rows, with the learning rate and for the number of
-        epochs that were found best; nothing is to be done where no rows were held out
-    members
-        networks with seeds of their own, whose scores are averaged
-    negatives
-        labels to draw in each step in place of the whole rest; None: the whole rest
-    sampler
+    weight_decay : float
+        Decoupled, as in AdamW, of matrices alone.
+    batch_rows : int
+        Rows of a batch.
+    max_epochs : int
+        Passes over the rows at most.
+    patience : int
+        Passes without a better metric at most.
+    validation : float
+        Share of the rows that is held out to stop by, if there is no `eval_set`; 0: none, and all
+        of `max_epochs` are taken.
+    refit : bool
+        Whether to learn once more, from all rows, with the learning rate and for the number of
+        epochs that were found best; nothing is to be done where no rows were held out.
+    members : int
+        Networks with seeds of their own, whose scores are averaged.
+    negatives : int, optional
+        Labels to draw in each step in place of the whole rest; None: the whole rest.
+    sampler : {"uniform", "frequency", "in-batch"}
         "uniform", "frequency" (by count^0.75) or "in-batch" (the other rows' labels; `negatives`
-        then only has to be given)
-    glas
-        strength of the regulariser of Guo et al. (2019), `tierrank.extreme.learner.Glas`; 0: none
-    propensity_weights
-        whether a row counts as much as the mean inverse propensity of its labels, so that those
-        with rare labels count more
-    metric
-        of early stopping and `score`: "p@5", "ndcg@3", "psp@1", "psndcg@5", …
-    accelerator
-        "cpu", "cuda", or "auto": a GPU if there is one
-    random_state
-        seed of first weights, the split, the order of rows, dropout and samples
+        then only has to be given).
+    glas : float
+        Strength of the regulariser of Guo et al. (2019), `tierrank.extreme.learner.Glas`; 0: none.
+    propensity_weights : bool
+        Whether a row counts as much as the mean inverse propensity of its labels, so that those
+        with rare labels count more.
+    metric : str
+        Of early stopping and `score`: "p@5", "ndcg@3", "psp@1", "psndcg@5", ….
+    accelerator : {"auto", "cpu", "cuda"}
+        "cpu", "cuda", or "auto": a GPU if there is one.
+    random_state : int, optional
+        Seed of first weights, the split, the order of rows, dropout and samples.
 
     Attributes
     ----------
-    networks_
-        the trained networks
-    history_
-        the training curve of the run that was kept, a `tierrank.training.History`
-    trials_
-        one entry for each learning rate: rate, best metric, best epoch, and epochs it was given
-    features_
-        the weighting of features: `weighting`, `idf`, and `reason` for it
-    learning_rate_
-        the one that was chosen
-    label_counts_, n_rows_
-        [labels] rows of the training data that have each label, and how many rows there were:
-        what inverse propensities follow from
-    n_features_in_, n_labels_
-        sizes
+    networks_ : list of Network
+        The trained networks.
+    history_ : History
+        The training curve of the run that was kept, a `tierrank.training.History`.
+    trials_ : list of dict
+        One entry for each learning rate: rate, best metric, best epoch, and epochs it was given.
+    features_ : Features
+        The weighting of features: `weighting`, `idf`, and `reason` for it.
+    learning_rate_ : float
+        The one that was chosen.
+    label_counts_ : ndarray of int
+        [labels] rows of the training data that have each label.
+    n_rows_ : int
+        How many rows there were: with the counts, what inverse propensities follow from.
+    n_features_in_, n_labels_ : int
+        Sizes.
+
+    See Also
+    --------
+    tierrank.data.read_xc : Data of the extreme classification repository.
+    tierrank.metrics.labels.evaluate : All measures of predicted labels.
+    tierrank.extreme.FusedHead : Its last layer, for networks of your own.
 
     Examples
     --------
@@ -220,23 +229,48 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X
-            [rows, features]: sparse or dense
-        Y
-            [rows, labels]: sparse; what is set is a label of the row
-        eval_set
-            (X, Y) to stop by, in place of a share of the rows
-        checkpoint
-            a folder to keep the state in, now and then and on Ctrl-C. If there is a state of this
+        X : array_like or sparse matrix
+            [rows, features]: sparse or dense.
+        Y : sparse matrix
+            [rows, labels]: sparse; what is set is a label of the row.
+        eval_set : tuple, optional
+            (X, Y) to stop by, in place of a share of the rows.
+        checkpoint : path-like, optional
+            A folder to keep the state in, now and then and on Ctrl-C. If there is a state of this
             very fit, it goes on from there, to the same result as without the stop.
-        checkpoint_every
-            seconds between two states that are kept, at least
-        watch
-            called in long epochs and after each one with a `tierrank.training.Progress`; of several
-            processes, by the first
-        data_ranks
-            of several processes, parts that the rows of a batch are in; the processes divided by
+        checkpoint_every : float
+            Seconds between two states that are kept, at least.
+        watch : callable, optional
+            Called in long epochs and after each one with a `tierrank.training.Progress`; of several
+            processes, by the first.
+        data_ranks : int
+            Of several processes, parts that the rows of a batch are in; the processes divided by
             it share the labels. It pays where batches are large.
+
+        Returns
+        -------
+        ExtremeRanker
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        predict : The best labels of other rows.
+        tierrank.save : Keeps what was learned.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> train, test = tr.data.synthetic.label_sets(
+        ...     "eurlex-4k", rows=(300, 50), features=100, labels=30, features_a_row=20, seed=1
+        ... )
+        >>> ranker = tr.ExtremeRanker(learning_rate=1e-2, max_epochs=3, random_state=0)
+        >>> ranker.fit(train.X, train.Y, eval_set=(test.X, test.Y)).n_labels_
+        30
         """
         data = MultiLabelData(X, Y)
         held_out = None if eval_set is None else validation_set(eval_set)
@@ -294,20 +328,46 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     def predict(
         self, X: Any, k: int = 5, *, propensity: float = 0.0, return_scores: bool = False
     ) -> Any:
-        """[rows, k] label numbers, best first.
+        """Predict the best labels of rows.
 
         Parameters
         ----------
-        X
-            [rows, features]: sparse or dense
-        k
-            how many labels
-        propensity
-            adds so many times log(1/p) to the score of every label, p being its propensity (`labels
+        X : array_like or sparse matrix
+            [rows, features]: sparse or dense.
+        k : int
+            How many labels.
+        propensity : float
+            Adds so many times log(1/p) to the score of every label, p being its propensity (`labels
             .inverse_propensity`). With 1, labels are ranked by what the propensity-scored measures
             count: rare ones rise.
-        return_scores
-            whether to give [rows, k] scores as well
+        return_scores : bool
+            Whether to give [rows, k] scores as well.
+
+        Returns
+        -------
+        ndarray of int
+            [rows, k] label numbers, best first; with `return_scores` also their [rows, k] scores.
+
+        Raises
+        ------
+        ValueError
+            X has another number of columns than in `fit`, or k is none of 1 to the number of
+            labels.
+
+        See Also
+        --------
+        score : How good they are.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> train, test = tr.data.synthetic.label_sets(
+        ...     "eurlex-4k", rows=(300, 50), features=100, labels=30, features_a_row=20, seed=1
+        ... )
+        >>> ranker = tr.ExtremeRanker(learning_rate=1e-2, max_epochs=3, random_state=0)
+        >>> top, scores = ranker.fit(train.X, train.Y).predict(test.X, k=2, return_scores=True)
+        >>> bool((scores[:, 0] >= scores[:, 1]).all())
+        True
         """
         check_is_fitted(self, "networks_")
         check_count("k", k)
@@ -328,12 +388,66 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         return (labels, scores) if return_scores else labels
 
     def inverse_propensity(self, a: float = 0.55, b: float = 1.5) -> FloatArray:
-        """[labels] 1/p by how many training rows have each label."""
+        """Compute inverse propensities, by how many training rows have each label.
+
+        Parameters
+        ----------
+        a, b : float
+            Of the model of Jain et al. (2016), above zero.
+
+        Returns
+        -------
+        ndarray of float
+            [labels] 1/p.
+
+        See Also
+        --------
+        tierrank.metrics.labels.inverse_propensity : The formula.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> train, test = tr.data.synthetic.label_sets(
+        ...     "eurlex-4k", rows=(300, 50), features=100, labels=30, features_a_row=20, seed=1
+        ... )
+        >>> ranker = tr.ExtremeRanker(learning_rate=1e-2, max_epochs=1, refit=False, random_state=0)
+        >>> ranker.fit(train.X, train.Y).inverse_propensity().shape
+        (30,)
+        """
         check_is_fitted(self, "label_counts_")
         return label_metrics.inverse_propensity_of_counts(self.label_counts_, self.n_rows_, a, b)
 
     def score(self, X: Any, Y: Any) -> float:
-        """The metric of these rows."""
+        """Measure the predictions of these rows by `metric`.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix
+            [rows, features] as in `fit`.
+        Y : sparse matrix
+            [rows, labels] their labels.
+
+        Returns
+        -------
+        float
+            The metric; propensities are those of the training data.
+
+        See Also
+        --------
+        tierrank.metrics.labels.evaluate : All measures at once.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> train, test = tr.data.synthetic.label_sets(
+        ...     "eurlex-4k", rows=(300, 50), features=100, labels=30, features_a_row=20, seed=1
+        ... )
+        >>> ranker = tr.ExtremeRanker(
+        ...     learning_rate=1e-2, max_epochs=3, metric="p@1", random_state=0
+        ... )
+        >>> 0 < ranker.fit(train.X, train.Y).score(test.X, test.Y) <= 1
+        True
+        """
         check_is_fitted(self, "networks_")
         metric = label_metrics.from_name(self.metric)
         data = MultiLabelData(X, Y)

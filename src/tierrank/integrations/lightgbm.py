@@ -11,23 +11,36 @@ from tierrank.integrations.boosting import BoosterMetric, BoosterObjective, Grad
 
 
 def objective(name: str = "pl-partition", *, seed: int = 0, **options: Any) -> LightGBMObjective:
-    """An objective for LightGBM: exact gradients and Hessians of tied lists.
+    """Make an objective for LightGBM: exact gradients and Hessians of tied lists.
 
     The trees are those of `BoostedRanker` with the same settings (docs/integrations.md has the
     names), without row or feature sampling to the last digit.
 
     Parameters
     ----------
-    name, options
-        a name of `tierrank.losses.OBJECTIVES`, and its options (``alpha=…``, ``k=…``)
-    seed
-        for objectives that draw something
+    name : str
+        Of `tierrank.losses.OBJECTIVES`.
+    seed : int
+        For objectives that draw something.
+    **options
+        Those of the objective (``alpha=…``, ``k=…``).
 
     Returns
     -------
-    A function for ``LGBMRanker(objective=…)``, ``DaskLGBMRanker(objective=…)``, and
-    ``lightgbm.train({"objective": …}, …)`` with a group in the data set. Row weights are lists'
-    weights here, so they must be equal within a list; they multiply its loss as they are.
+    LightGBMObjective
+        A function for ``LGBMRanker(objective=…)``, ``DaskLGBMRanker(objective=…)``, and
+        ``lightgbm.train({"objective": …}, …)`` with a group in the data set. Row weights are lists'
+        weights here, so they must be equal within a list; they multiply its loss as they are.
+
+    Raises
+    ------
+    ValueError
+        There is no such objective or option, or it has no second derivatives.
+
+    See Also
+    --------
+    metric : A metric to stop by.
+    tierrank.BoostedRanker : The same trees, with settings for rankings.
 
     Examples
     --------
@@ -46,16 +59,69 @@ def objective(name: str = "pl-partition", *, seed: int = 0, **options: Any) -> L
 
 
 def metric(name: str = "ndcg@10", **options: Any) -> LightGBMMetric:
-    """A metric of `tierrank.metrics` for ``eval_metric=`` or ``feval=`` of LightGBM.
+    """Make a metric of `tierrank.metrics` for ``eval_metric=`` or ``feval=`` of LightGBM.
 
     Ties in the scores and lists with nothing relevant count as they do with us
     (``metric("ndcg@10", empty="skip")``). Validation weights weigh the lists.
+
+    Parameters
+    ----------
+    name : str
+        As `tierrank.metrics.from_name` takes it.
+    **options
+        Those of the metric.
+
+    Returns
+    -------
+    LightGBMMetric
+        A function that LightGBM calls.
+
+    Raises
+    ------
+    ValueError
+        There is no such metric or option.
+
+    See Also
+    --------
+    objective : An objective to train by.
+    tierrank.metrics.from_name : The metric alone.
+
+    Examples
+    --------
+    >>> from tierrank.integrations.lightgbm import metric
+    >>> labels, scores, sizes = [1.0, 2.0, 0.0], [3.0, 2.0, 1.0], [3]
+    >>> metric("ndcg@2")(labels, scores, None, sizes)
+    ('ndcg@2', 0.7967075809, True)
     """
     return LightGBMMetric(name, options)
 
 
 class LightGBMObjective(BoosterObjective):
-    """Called as (scores, dataset) by `train` and `cv`, and by estimators as below."""
+    """An objective of ours as LightGBM calls it; `objective` makes it.
+
+    It is called as (scores, dataset) by `train` and `cv`, and by estimators as (labels, scores,
+    weight, group), and gives [rows] gradients and Hessian diagonals of the sum over the lists.
+
+    Parameters
+    ----------
+    name : str
+        Of `tierrank.losses.OBJECTIVES`.
+    options : dict
+        Those of the objective.
+    seed : int
+        For objectives that draw something.
+
+    See Also
+    --------
+    objective : Makes it.
+
+    Examples
+    --------
+    >>> from tierrank.integrations.lightgbm import objective
+    >>> gradient, hessian = objective()([1.0, 0.0], [0.0, 0.0], None, [2])
+    >>> gradient, hessian
+    (array([-0.5, 0.5], dtype=float32), array([0.25, 0.25], dtype=float32))
+    """
 
     def __call__(
         self, labels: Any, scores: Any, weight: Any = None, group: Any = None
@@ -64,7 +130,28 @@ class LightGBMObjective(BoosterObjective):
 
 
 class LightGBMMetric(BoosterMetric):
-    """Called as (scores, dataset) by `train` and `cv`, and by estimators as below."""
+    """A metric of ours as LightGBM calls it; `metric` makes it.
+
+    It is called as (scores, dataset) by `train` and `cv`, and by estimators as (labels, scores,
+    weight, group), and gives its name, its value and whether higher is better.
+
+    Parameters
+    ----------
+    name : str
+        As `tierrank.metrics.from_name` takes it.
+    options : dict
+        Those of the metric.
+
+    See Also
+    --------
+    metric : Makes it.
+
+    Examples
+    --------
+    >>> from tierrank.integrations.lightgbm import metric
+    >>> metric("mrr")([0.0, 1.0], [2.0, 1.0], None, [2])
+    ('mrr', 0.5, True)
+    """
 
     def __call__(
         self, labels: Any, scores: Any, weight: Any = None, group: Any = None

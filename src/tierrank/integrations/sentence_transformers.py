@@ -25,16 +25,28 @@ class TierLoss(nn.Module):
 
     Parameters
     ----------
-    model
-        a `CrossEncoder` with one output
-    objective, options
-        a name of `tierrank.losses.OBJECTIVES`, and its options (``alpha=…``, ``k=…``). What an
-        objective learns by itself, the trainer trains beside the model.
-    activation_fn
-        applied to the model's scores; none without it
-    mini_batch_size
-        pairs of query and document in one forward pass: as many as the batch has queries without
-        it, all of the batch at once if it is 0 or less
+    model : CrossEncoder
+        With one output.
+    objective : str
+        A name of `tierrank.losses.OBJECTIVES`. What an objective learns by itself, the trainer
+        trains beside the model.
+    activation_fn : Module, optional
+        Applied to the model's scores; none without it.
+    mini_batch_size : int, optional
+        Pairs of query and document in one forward pass: as many as the batch has queries without
+        it, all of the batch at once if it is 0 or less.
+    **options
+        Those of the objective (``alpha=…``, ``k=…``).
+
+    Raises
+    ------
+    ValueError
+        The model has several outputs, or there is no such objective or option.
+
+    See Also
+    --------
+    listwise : Makes the data set.
+    tierrank.losses.pl_partition : The likelihood that it takes.
 
     Examples
     --------
@@ -77,16 +89,32 @@ class TierLoss(nn.Module):
         prompt: str | None = None,
         task: str | None = None,
     ) -> Tensor:
-        """The mean loss over the queries that say something.
+        """Compute the mean loss over the queries that say something.
 
         Parameters
         ----------
-        inputs
-            queries, and a list of documents for each
-        labels
-            the grades of each query's documents, higher is better
-        prompt, task
-            handed on to the model's preprocessing
+        inputs : list
+            Queries, and a list of documents for each.
+        labels : list of Tensor
+            The grades of each query's documents, higher is better.
+        prompt, task : str, optional
+            Handed on to the model's preprocessing.
+
+        Returns
+        -------
+        Tensor
+            The loss; 0, and a warning, if no query says something.
+
+        See Also
+        --------
+        listwise : Makes the data set that it reads.
+
+        Examples
+        --------
+        ::
+
+            loss = TierLoss(model)
+            loss([["what is a bear"], [["an animal", "a city"]]], [torch.tensor([1.0, 0.0])])
         """
         queries, documents = _checked(inputs, labels)
         grades = [torch.as_tensor(each).reshape(-1).double().cpu() for each in labels]
@@ -127,7 +155,23 @@ class TierLoss(nn.Module):
         return scores
 
     def get_config_dict(self) -> dict[str, Any]:
-        """What the model card tells of this loss."""
+        """Say what the model card tells of this loss.
+
+        Returns
+        -------
+        dict
+            The objective, its options and how it is computed.
+
+        See Also
+        --------
+        citation : The paper, for the card too.
+
+        Examples
+        --------
+        ::
+
+            TierLoss(model).get_config_dict()
+        """
         activation = type(self.activation_fn)
         return {
             "objective": self.entry.name,
@@ -186,25 +230,30 @@ def _refuse_not_finite(grades: list[Tensor]) -> None:
 def listwise(
     table: Any, *, query: str = "query", document: str = "document", grade: str = "grade"
 ) -> Any:
-    """A data set for `TierLoss` of a table with a row a document: one row a query.
+    """Make a data set for `TierLoss` of a table with a row a document: one row a query.
 
     Parameters
     ----------
-    table
-        a `datasets.Dataset`, a pandas or polars frame, or a pyarrow table; rows of a query may
-        stand anywhere
-    query, document, grade
-        names of its columns; grades are numbers, higher is better
+    table : Dataset, DataFrame or Table
+        A `datasets.Dataset`, a pandas or polars frame, or a pyarrow table; rows of a query may
+        stand anywhere.
+    query, document, grade : str
+        Names of its columns; grades are numbers, higher is better.
 
     Returns
     -------
-    A `datasets.Dataset` with the query, the list of its documents and their grades (``labels``),
-    queries in order of first appearance: what `CrossEncoderTrainer` takes
+    Dataset
+        The query, the list of its documents and their grades (``labels``), queries in order of
+        first appearance: what `CrossEncoderTrainer` takes.
 
     Raises
     ------
     ValueError
-        a column is not there or a cell is missing (the row is named), or grades are no numbers
+        A column is not there or a cell is missing (the row is named), or grades are no numbers.
+
+    See Also
+    --------
+    TierLoss : Learns from it.
 
     Examples
     --------

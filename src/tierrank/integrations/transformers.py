@@ -46,18 +46,28 @@ class TieredCollator:
     Tokens are those of prompt and response together, with the end-of-sequence token behind a
     string, and a response begins where they part from the prompt's; TRL does the same.
 
+    Called with rows, it gives ``input_ids``, ``attention_mask`` and ``completion_mask`` of shape
+    [prompts, responses, tokens], and ``ratings`` of shape [prompts, responses], NaN where a prompt
+    has fewer responses than others; ``ref_logps`` of the same shape if the rows have them.
+
     Parameters
     ----------
-    tokenizer
-        of the model
-    max_length
-        tokens of a prompt with a response; what is behind is cut off
+    tokenizer : PreTrainedTokenizerBase
+        That of the model.
+    max_length : int, optional
+        Tokens of a prompt with a response; what is behind is cut off.
 
-    Returns
-    -------
-    ``input_ids``, ``attention_mask`` and ``completion_mask`` of shape [prompts, responses, tokens],
-    and ``ratings`` of shape [prompts, responses], NaN where a prompt has fewer responses than
-    others; ``ref_logps`` of the same shape if the rows have them. `tiers_of` makes tiers of it.
+    See Also
+    --------
+    tiers_of : Makes tiers of a batch.
+    TieredDPOTrainer : Takes it by itself.
+
+    Examples
+    --------
+    ::
+
+        collator = TieredCollator(AutoTokenizer.from_pretrained("gpt2"), max_length=512)
+        collator([{"prompt": "2 + 2 =", "responses": [" 4", " 5"], "ratings": [1, 0]}])
     """
 
     tokenizer: Any
@@ -126,7 +136,35 @@ def _common_start(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def check_row(row: Mapping[str, Any], where: str, *, several_tiers: bool = False) -> None:
-    """Refuse a row that is not whole, by its place; `several_tiers` if one is not enough."""
+    """Refuse a row that is not whole, by its place.
+
+    Parameters
+    ----------
+    row : mapping
+        ``{"prompt", "responses", "ratings"}``, and "ref_logps" if it has them.
+    where : str
+        How a message calls it: "row 3 of train_dataset".
+    several_tiers : bool
+        Whether one tier is not enough.
+
+    Raises
+    ------
+    ValueError
+        What is missing, of another length, not finite, or all tied.
+
+    See Also
+    --------
+    TieredCollator : Checks the rows of a batch.
+
+    Examples
+    --------
+    >>> from tierrank.integrations.transformers import check_row
+    >>> row = {"prompt": "2 + 2 =", "responses": [" 4", " 5"], "ratings": [1]}
+    >>> check_row(row, "row 0")
+    Traceback (most recent call last):
+        ...
+    ValueError: row 0: 2 responses, but 1 ratings (prompt '2 + 2 ='); give one for each response
+    """
     for name in COLUMNS[:3]:
         if row.get(name) is None:
             raise ValueError(f"{where} has no {name}: rows have a prompt, responses and ratings")
@@ -160,7 +198,35 @@ def check_row(row: Mapping[str, Any], where: str, *, several_tiers: bool = False
 
 
 def tiers_of(batch: Mapping[str, Tensor]) -> tuple[Tiers, Tensor]:
-    """The tiers of a batch's responses, one after another, and [prompts, responses] which exist."""
+    """Make tiers of a batch's responses, one after another.
+
+    Parameters
+    ----------
+    batch : mapping
+        What `TieredCollator` gave; its ``ratings`` are looked at.
+
+    Returns
+    -------
+    tiers : Tiers
+        A list a prompt.
+    real : Tensor
+        [prompts, responses] booleans: which responses exist.
+
+    See Also
+    --------
+    TieredCollator : Makes batches.
+    tierrank.preference.dpo_loss : A loss of tiers.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from tierrank.integrations.transformers import tiers_of
+    >>> tiers, real = tiers_of({"ratings": torch.tensor([[1.0, 0.0], [3.0, float("nan")]])})
+    >>> tiers
+    Tiers(2 lists, 3 rows, 1 to 2 tiers a list)
+      list 0: 0 > 1
+      list 1: 2
+    """
     ratings = batch["ratings"]
     real = ~ratings.isnan()
     return Tiers.from_labels(ratings[real], lengths=real.sum(dim=1)), real
@@ -189,29 +255,63 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
 
     Parameters
     ----------
-    model, args, data_collator, train_dataset, eval_dataset, processing_class, others
-        as in `transformers.Trainer`. Rows are ``{"prompt", "responses", "ratings"}``, in a
-        `datasets.Dataset` or any sequence; `processing_class` is the tokenizer. `args` may be a
-        `trl.DPOConfig`: its beta, label_smoothing, max_length and precompute_ref_log_probs count
-        where they are not given here.
-    ref_model
-        the reference; see above
-    beta, objective, objective_params, label_smoothing, margin
-        as in `dpo_loss`. Without an objective, `objective_for` chooses it by the training data:
-        "davidson" for pairs of which some tie, else "pl-partition".
-    reference_free, by_length
-        without a reference, and by tokens: with `margin`, SimPO for tiers
-    max_length
-        tokens of a prompt with a response
-    precompute_ref_log_probs
-        compute the reference's log-probabilities once, before training, and keep no second model
-    disable_dropout
-        train without dropout, so that the policy begins with rewards of 0
+    model : Module
+        The model to train.
+    ref_model : Module, optional
+        The reference; see above.
+    args : TrainingArguments, optional
+        As in `transformers.Trainer`. It may be a `trl.DPOConfig`: its beta, label_smoothing,
+        max_length and precompute_ref_log_probs count where they are not given here.
+    data_collator : callable, optional
+        As in `transformers.Trainer`; without it, a `TieredCollator`.
+    train_dataset, eval_dataset : Dataset or sequence, optional
+        Rows of ``{"prompt", "responses", "ratings"}``.
+    processing_class : PreTrainedTokenizerBase, optional
+        The tokenizer.
+    beta : float, optional
+        As in `tierrank.preference.dpo_loss`; 0.1 without it.
+    objective : str, optional
+        As there. Without it, `objective_for` chooses by the training data: "davidson" for pairs of
+        which some tie, else "pl-partition".
+    objective_params : dict, optional
+        The objective's options.
+    label_smoothing : float, optional
+        As in `dpo_loss`.
+    margin : float
+        As in `dpo_loss`.
+    reference_free : bool
+        Without a reference; by tokens and with `margin`, that is SimPO for tiers.
+    by_length : bool
+        Divide log-probabilities by the number of tokens.
+    max_length : int, optional
+        Tokens of a prompt with a response.
+    precompute_ref_log_probs : bool, optional
+        Compute the reference's log-probabilities once, before training, and keep no second model.
+    disable_dropout : bool
+        Train without dropout, so that the policy begins with rewards of 0.
+    **others
+        As in `transformers.Trainer`.
 
     Raises
     ------
     ValueError
-        a row has ratings of another number than responses, one that is not finite, or one tier only
+        A row has ratings of another number than responses, one that is not finite, or one tier
+        only.
+
+    See Also
+    --------
+    tierrank.preference.dpo_loss : The loss.
+    TieredCollator : Makes its batches.
+
+    Examples
+    --------
+    ::
+
+        from tierrank.integrations.transformers import TieredDPOTrainer
+
+        rows = [{"prompt": "2 + 2 =", "responses": [" 4", " 5", " 22"], "ratings": [2, 1, 1]}]
+        trainer = TieredDPOTrainer(model, train_dataset=rows, processing_class=tokenizer)
+        trainer.train()
     """
 
     # compute_loss divides by the prompts of all batches that a step accumulates
@@ -338,7 +438,36 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Any:
-        """The sum over prompts, by their number in all batches of a step; their mean without it."""
+        """Compute the sum over prompts, by their number in a step; their mean without that.
+
+        `Trainer` calls it.
+
+        Parameters
+        ----------
+        model : Module
+            The policy.
+        inputs : dict
+            A batch, as the collator makes it.
+        return_outputs : bool
+            Whether to give the outputs as well.
+        num_items_in_batch : Tensor or int, optional
+            How many prompts a step has.
+
+        Returns
+        -------
+        Tensor
+            The loss; a pair of it and the outputs with `return_outputs`.
+
+        See Also
+        --------
+        tierrank.preference.dpo_loss : The loss of prompts.
+
+        Examples
+        --------
+        ::
+
+            trainer.compute_loss(model, collator(rows))
+        """
         tiers, real = tiers_of(inputs)
         tokens = _only(inputs, real)
         policy = response_logps(model, tokens)
@@ -376,12 +505,61 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
     def prediction_step(
         self, model: nn.Module, inputs: Any, prediction_loss_only: bool, ignore_keys: Any = None
     ) -> tuple[Tensor, None, None]:
-        """The loss alone: its inputs have no labels, by which the trainer would know it."""
+        """Compute the loss alone: its inputs have no labels, by which the trainer would know it.
+
+        `Trainer` calls it.
+
+        Parameters
+        ----------
+        model : Module
+            The policy.
+        inputs : dict
+            A batch, as the collator makes it.
+        prediction_loss_only : bool
+            It is always so.
+        ignore_keys : list, optional
+            Not looked at.
+
+        Returns
+        -------
+        tuple
+            The loss, None and None.
+
+        See Also
+        --------
+        compute_loss : In training.
+
+        Examples
+        --------
+        ::
+
+            loss, _, _ = trainer.prediction_step(model, collator(rows), prediction_loss_only=True)
+        """
         with torch.no_grad(), self.compute_loss_context_manager():
             return self.compute_loss(model, self._prepare_inputs(inputs)), None, None
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log, and the metrics since the last time with it."""
+        """Log, and the metrics since the last time with it.
+
+        `Trainer` calls it.
+
+        Parameters
+        ----------
+        logs : dict of float
+            What is logged.
+        start_time : float, optional
+            When training began.
+
+        See Also
+        --------
+        tier_metrics : Those metrics.
+
+        Examples
+        --------
+        ::
+
+            trainer.log({"loss": 0.69})
+        """
         from accelerate.utils import gather_object
 
         mode, prefix = "train" if self.model.training else "eval", ""
@@ -404,7 +582,33 @@ class _TieredDPO(_Trainer):  # type: ignore[misc]
 
 
 def response_logps(model: nn.Module, tokens: Mapping[str, Tensor]) -> Tensor:
-    """[responses] log-probabilities: sums over the tokens of `completion_mask`."""
+    """Compute log-probabilities of responses: sums over the tokens of `completion_mask`.
+
+    Parameters
+    ----------
+    model : Module
+        A causal language model.
+    tokens : mapping
+        [responses, tokens] ``input_ids``, ``attention_mask`` and ``completion_mask``.
+
+    Returns
+    -------
+    Tensor
+        [responses] in float32.
+
+    See Also
+    --------
+    tierrank.preference.dpo_loss : Takes them.
+
+    Examples
+    --------
+    ::
+
+        batch = collator(rows)
+        tiers, real = tiers_of(batch)
+        names = "input_ids", "attention_mask", "completion_mask"
+        logps = response_logps(model, {name: batch[name][real] for name in names})
+    """
     ids, attention = tokens["input_ids"], tokens["attention_mask"]
     logits = model(input_ids=ids, attention_mask=attention, use_cache=False).logits[:, :-1]
     of_response = tokens["completion_mask"][:, 1:].bool()
@@ -415,7 +619,34 @@ def response_logps(model: nn.Module, tokens: Mapping[str, Tensor]) -> Tensor:
 
 
 def tier_metrics(rewards: Tensor, logps: Tensor, tiers: Tiers) -> dict[str, Tensor]:
-    """Values of prompts, by the name of the metric; one tier has nothing to be compared with."""
+    """Compute metrics of prompts by name; one tier has nothing to be compared with.
+
+    Parameters
+    ----------
+    rewards, logps : Tensor
+        [responses] of each.
+    tiers : Tiers
+        A list a prompt.
+
+    Returns
+    -------
+    dict of Tensor
+        Values, one a prompt that the metric is defined for, by the names that `TieredDPOTrainer`
+        logs.
+
+    See Also
+    --------
+    TieredDPOTrainer : Logs their means.
+
+    Examples
+    --------
+    >>> import torch, tierrank as tr
+    >>> from tierrank.integrations.transformers import tier_metrics
+    >>> tiers = tr.Tiers.from_labels([1, 0, 0])
+    >>> found = tier_metrics(torch.tensor([0.3, 0.1, 0.5]), torch.zeros(3), tiers)
+    >>> found["rewards/accuracies"].tolist()
+    [0.5]
+    """
     sizes, firsts = tiers.tier_sizes, tiers.list_offsets[:-1]
     several = tiers.n_tiers > 1
     best, worst = firsts[several], (tiers.list_offsets[1:] - 1)[several]

@@ -135,8 +135,8 @@ class UnclearTable(ArgumentError):
     >>> try:
     ...     read_rankings(pl.DataFrame({"x": ["a", "b"], "y": ["b", "c"]}))
     ... except UnclearTable as error:
-    ...     print(error)
-    x
+    ...     print(str(error).splitlines()[0])
+    no usual columns say what a row is: the columns are 'x', 'y'. Say which it is, as in:
     """
 
     def __init__(self, place: ArgumentError, readings: Sequence[Reading]) -> None:
