@@ -381,3 +381,27 @@ def test_a_file_that_was_read_can_have_its_rest_last():
     fitted = tr.RankAggregator().fit(read, rest="last")
     expected = tr.RankAggregator().fit(ballots, weights=[3, 2, 1, 1], rest="last")
     assert in_any_order(fitted) == pytest.approx(in_any_order(expected), abs=1e-9)
+
+
+def test_scores_against_a_threshold_are_log_odds_with_errors_of_their_own():
+    votes = [["a", ("b", "c")], ["b", ("a", "c")], ["c", ("a", "b")], [("a", "b"), "c"]] * 5
+    votes += [["a", ("b", "c")]] * 5
+    fitted = tr.RankAggregator("bce", uncertainty="sandwich").fit(votes)
+    relevant = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 0]])
+    p = relevant.mean(axis=0)
+    log_odds = np.log(p / (1 - p))
+    np.testing.assert_allclose(fitted.log_worths_, log_odds - log_odds.mean(), atol=1e-6)
+    bread, slopes = np.diag(1 / (25 * p * (1 - p))), relevant - p
+    centred = np.eye(3) - 1 / 3
+    expected = centred @ bread @ (5 * slopes.T @ slopes) @ bread @ centred
+    np.testing.assert_allclose(fitted.covariance(), expected, atol=1e-6)
+
+
+def test_who_is_never_below_a_threshold_has_no_finite_score():
+    votes = [["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]]  # a is never in the last tier
+    with pytest.raises(ValueError, match=r"of a these lists say but one of the two"):
+        tr.RankAggregator("bce").fit(votes)
+    fitted = tr.RankAggregator("bce", prior="gaussian").fit(votes)
+    assert fitted.log_worths_[0] == fitted.log_worths_.max()
+    votes += [["c", "b", "a"]]
+    assert tr.RankAggregator("bce").fit(votes).converged_

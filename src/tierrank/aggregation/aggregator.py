@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tierrank._types import FloatArray, IntArray
+from tierrank._types import BoolArray, FloatArray, IntArray
 from tierrank.aggregation import solvers, state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.dask import PartedLists, PartedTerm, parted_lists
@@ -79,6 +79,7 @@ from tierrank.training.covariance import (
     coefficient_table,
     columns,
     covariance,
+    some,
 )
 from tierrank.training.optim import Minimum
 from tierrank.training.settings import check_count, seed_from
@@ -86,6 +87,7 @@ from tierrank.training.settings import check_count, seed_from
 FAINT = 3.0  # standard deviation of log-worths, by which a sample has an estimate
 OF_GAMES = Argument("covariates"), " of games add to the lead of the first side: fit PairedTies"
 GUESSED = 6  # iterations that it is worth
+SURE = 100.0  # a score at which an item's own logistic loss is next to 0, or to the score
 
 
 class FittedLists(FittedWorths):
@@ -222,6 +224,15 @@ class FittedLists(FittedWorths):
         if self.log_likelihood_ is not None:
             fit = f", log-likelihood {self.log_likelihood_:.4g}"
         return fit if self.aic_ is None else f"{fit}, AIC {self.aic_:.4g}"
+
+
+def _one_sided(objective: str, names: Sequence[Any]) -> ArgumentError:
+    """The complaint about items that are relevant always or never."""
+    return ArgumentError(
+        f"to {objective} an item is relevant, unless it is in the last of several tiers, or not; "
+        f"of {some(names)} these lists say but one of the two, so that there is no finite score: "
+        "leave them out, or give a prior, for instance ", Argument("prior", "gaussian"),
+    )  # fmt: skip
 
 
 def _as_fixtures(lists: CountedLists) -> Fixtures:
@@ -401,6 +412,8 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
                 games = isinstance(rankings, Games) or getattr(rankings, "of_games", False)
                 raise Disconnected(connected, "games" if games else "lists")
         parts = self._terms(lists if votes is None or not self.covariates else votes)
+        if prior is None and (open_ := self._without_a_threshold(parts, len(lists.items))).any():
+            raise _one_sided(self.objective, [lists.items[at] for at in np.flatnonzero(open_)])
         self.solver_ = solvers.choose(self.solver, lists, parts)
         before = init_model is not None
         start = worths_before(init_model, lists.items) if before else self._start(lists)
@@ -417,7 +430,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
             self._check_maximum(parts, end)
         self._went(end, self.solver_)
         # a prior makes the items fewer parameters than they are
-        free = len(end.point) - 1 if prior is None else None
+        free = len(end.point) - self._shifted(prior) if prior is None else None
         self._set_likelihood(Sum(parts).value_and_gradient(end.point)[0], free)
         self.seconds_ = time.perf_counter() - begun
         if not self.converged_ and self.solver_ != "adagrad":
@@ -465,7 +478,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
                     whole, "lbfgs", start, max_iter=most, iterated=iterated
                 )
             return minimise_votes(
-                whole, term, start, shifted=prior is None, max_iter=most, iterated=iterated
+                whole, term, start, shifted=self._shifted(prior), max_iter=most, iterated=iterated
             )
         return solvers.minimise(
             self.solver_,
@@ -497,6 +510,23 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         """Whether lists that hang together so have one finite estimate by the objective."""
         needed = find(self.objective).needs_connection
         return found.connected if needed else found.n_groups <= 1
+
+    def _shifted(self, prior: Prior | None) -> bool:
+        """Whether the same number added to all scores changes nothing."""
+        return prior is None and find(self.objective).shift_invariant
+
+    def _without_a_threshold(self, parts: Sequence[ListTerm], items: int) -> BoolArray:
+        """[items] whose score has no finite best value where each is judged by itself.
+
+        One that is always relevant wants to rise, however high it is; one that never is, to fall.
+        """
+        if find(self.objective).name != "bce":
+            return np.zeros(items, dtype=bool)
+        size = items + len(self._covariate_names())
+        scores = np.zeros(size)
+        scores[:items] = SURE
+        rises, falls = (Sum(parts).value_and_gradient(sign * scores)[1][:items] for sign in (1, -1))
+        return np.asarray((rises <= 0) | (falls >= 0))
 
     _prior: Prior | None
     _scores: FloatArray  # [items + covariates], of covariates in units of their sizes
@@ -579,6 +609,8 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         if self._prior is None and not self._determined(lists.connectivity()):
             return None
         parts = self._terms(drawn if self.covariates else lists)
+        if self._prior is None and self._without_a_threshold(parts, len(lists.items)).any():
+            return None
         end = self._minimise(lists, parts, self._scores, seed)
         if self.covariates:
             try:
@@ -591,7 +623,8 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         (term,) = parts
         assert isinstance(term, EntryTerm)
         names = [*map(str, self.items_), *self.covariate_names_]
-        check_votes(self._whole(parts, self._prior), term, end, names, shifted=self._prior is None)
+        shifted = self._shifted(self._prior)
+        check_votes(self._whole(parts, self._prior), term, end, names, shifted=shifted)
 
     def _kind(self, kind: Kind | None) -> Kind:
         kind = super()._kind(kind)
@@ -615,7 +648,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         elif kind == "sandwich":
             outer = np.asarray(sum(part.outer_products(self._scores) for part in self._parts))
         size = len(self.items_)
-        found = covariance(matrix, outer, worths=size, shifted=self._prior is None)
+        found = covariance(matrix, outer, worths=size, shifted=self._shifted(self._prior))
         unit = np.append(np.ones(size), self._unit)
         return np.asarray(found / np.outer(unit, unit)) if self.covariates else found
 
