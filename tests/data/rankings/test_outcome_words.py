@@ -115,8 +115,10 @@ def test_remarks_of_pieces_add_up(tmp_path, monkeypatch):
     assert pieces.read_as == whole.read_as
     assert f'{(words == "skip").sum()} games said "skip", left out' in pieces.read_as
     assert pieces.weights.sum() == len(whole)
-    games = reading.read_lists_or_games(path, drop_words=["skip"])
+    games = reading.read_lists_or_games(path, drop_words=["skip", "skp"])
     assert isinstance(games, Games)
+    assert games.read_as.endswith('; no game said "skp"')
+    assert 'no game said "skip"' not in games.read_as
     assert f'{(words == "bothbad").sum()} games said "bothbad", taken as ties' in games.read_as
     assert games.weights.sum() == (words != "skip").sum()
 
@@ -147,3 +149,12 @@ def test_what_cannot_be_is_refused(frame):
     neutral = frame.assign(neutral=True)
     with pytest.raises(ValueError, match="neutral ground"):
         read_games(neutral, drop_words=["skip"], both_lose=["bothbad"], neutral="neutral")
+
+
+def test_words_that_no_game_said_are_named():
+    votes = pd.DataFrame(
+        {"left": ["a", "b", "a"], "right": ["b", "a", "b"], "winner": ["left", "skip", "tie"]}
+    )
+    found = read_games(votes, drop_words=["Skip", "skp"], tie_words=["tie", "evne"])
+    assert found.read_as == '1 game said "skip", left out; no game said "skp"; no game said "evne"'
+    assert 'no game said "bad"' in read_games(votes, drop_words=["skip"], both_lose=["bad"]).read_as

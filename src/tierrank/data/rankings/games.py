@@ -938,6 +938,10 @@ class OutcomeWords(NamedTuple):
                 found.append(f"{games}taken as {wins} of {NEITHER} over both")
             elif plain in self.ties and plain not in PLAIN_TIES:
                 found.append(f"{games}taken as {'a tie' if number == 1 else 'ties'}")
+        # a word that was asked for and is nowhere may be a slip of the pen
+        there, usual = {*map(_plain, counts)}, {*map(_plain, TIE_WORDS)}
+        asked = [*self.dropped, *self.both_lose, *(w for w in self.ties if w not in usual)]
+        found += [f'no game said "{word}"' for word in asked if word not in there]
         remark = Said("; ".join(found))
         remark.words, remark.counts = self, counts
         return remark
