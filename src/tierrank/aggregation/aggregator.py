@@ -248,60 +248,75 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
 
     Parameters
     ----------
-    objective
+    objective : str
         "pl-partition", the exact likelihood, or for comparison any other smooth objective of
         `tierrank.losses`: "pl-lb", "pl-efron", "pmop-fd", "listmle" (with
-        ``objective_params={"ties": "random"}``), "ranknet", …
-    objective_params
-        its options, for instance ``{"k": 5}`` of "pl-topk"
-    prior
+        ``objective_params={"ties": "random"}``), "ranknet", ….
+    objective_params : dict, optional
+        Its options, for instance ``{"k": 5}`` of "pl-topk".
+    prior : str, optional
         None for maximum likelihood; "gaussian" or "gaussian:2", normal log-worths with that
         standard deviation (1 if not given); "pseudo-item" or "pseudo-item:0.5", the prior of R's
-        PlackettLuce: every item won and lost so many times against one more item
-    uncertainty
+        PlackettLuce: every item won and lost so many times against one more item.
+    uncertainty : {"information", "sandwich"} or None
         "information" or "sandwich": what `standard_errors_` and all intervals rest on; None: there
-        are to be none, and no covariance is computed, not for a saved model either
-    solver
+        are to be none, and no covariance is computed, not for a saved model either.
+    solver : {"auto", "newton", "lbfgs", "adagrad"}
         "newton", with second derivatives; "lbfgs"; "adagrad", a few lists a step; "auto" takes
         "newton", "lbfgs" for objectives with one derivative, and "adagrad" for data of more than
-        `tierrank.aggregation.solvers.LARGE` entries
-    max_iter
-        most iterations (passes over the data, of "adagrad"); None: 100, and 10,000 of "lbfgs"
-    learning_rate, batch_lists, tol
-        of "adagrad": the first steps' size, lists of a step, and the least relative improvement
-        of a pass that counts as one
-    random_state
-        a seed for "adagrad", and for ties that "listmle" breaks at random
-    covariates
-        columns that vary within a list (`Rankings.beside_items`), such as the place at which an
+        `tierrank.aggregation.solvers.LARGE` entries.
+    max_iter : int, optional
+        Most iterations (passes over the data, of "adagrad"); None: 100, and 10,000 of "lbfgs".
+    learning_rate : float
+        The size of the first steps, of "adagrad".
+    batch_lists : int
+        Lists of a step, of "adagrad".
+    tol : float
+        The least relative improvement of a pass that counts as one, of "adagrad".
+    random_state : int, optional
+        A seed for "adagrad", and for ties that "listmle" breaks at random.
+    covariates : sequence of str, optional
+        Columns that vary within a list (`Rankings.beside_items`), such as the place at which an
         item was shown: each adds β · x to the log-worth that the item has in this list. Worths are
         those of items that are alike in all of them. Nothing keeps β small. Of games,
         `PairedTies` has covariates.
-    clusters
-        a column beside the lists (`Rankings.beside`), or several, of votes that belong together,
-        as in `PairedTies`
+    clusters : str or sequence of str, optional
+        A column beside the lists (`Rankings.beside`), or several, of votes that belong together,
+        as in `PairedTies`.
 
     Attributes
     ----------
-    items_
-        names of the items
-    log_worths_
-        [items] log-worths with mean 0: how far an item is from the average one
-    coef_, coef_standard_errors_, covariate_names_
-        [covariates] β, what a unit of each adds to the log-worth
-    worths_, standard_errors_
-        [items] worths, which sum to 1; standard errors of `log_worths_`
-    log_likelihood_, aic_
-        of the lists (None: the objective is no likelihood), and Akaike's criterion with items − 1
-        parameters (None: under a prior, too)
-    connectivity_
-        which items were compared with which, see `Connectivity`
-    lists_
-        the lists as they were fitted: `seen` of them, of weight `total`, `silent` of it in lists of
-        one tier, which say nothing
-    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_
-        how the fit went; `objective_values_` has what was minimised, at the start and after each
-        iteration
+    items_ : tuple
+        Names of the items.
+    log_worths_ : ndarray of float
+        [items] log-worths with mean 0: how far an item is from the average one.
+    worths_, standard_errors_ : ndarray of float
+        [items] worths, which sum to 1; standard errors of `log_worths_`.
+    coef_, coef_standard_errors_ : ndarray of float
+        [covariates] β, what a unit of each adds to the log-worth.
+    covariate_names_ : tuple of str
+        What the covariates are called.
+    log_likelihood_, aic_ : float or None
+        Of the lists (None: the objective is no likelihood), and Akaike's criterion with items − 1
+        parameters (None: under a prior, too).
+    connectivity_ : Connectivity
+        Which items were compared with which.
+    lists_ : CountedLists
+        The lists as they were fitted: `seen` of them, of weight `total`, `silent` of it in lists of
+        one tier, which say nothing.
+    solver_, stopped_by_ : str
+        The solver that was used, and why it ended.
+    n_iter_, converged_, gradient_norm_, seconds_ : int, bool, float
+        How the fit went.
+    objective_values_ : list of float
+        What was minimised, at the start and after each iteration.
+
+    See Also
+    --------
+    DavidsonLuce : Ties that say that items are close.
+    PairedTies : Games of two sides.
+    FeatureAggregator : Worths that follow from features.
+    tierrank.data.read_rankings : Rankings from a file.
 
     Examples
     --------
@@ -365,33 +380,54 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
 
         Parameters
         ----------
-        rankings
+        rankings : Rankings, Tiers, iterable or DataFrame
             `tierrank.data.Rankings`, as readers give them; a `Tiers` over a catalogue; plain
             rankings, best first, with a tuple or a set for a tie; or a frame of pandas, polars or
-            pyarrow
-        weights
-            [lists] how often each was seen, 0 or more
-        items, rest
-            the catalogue, in whose order results come: a sequence of names, or N for the integers
-            0 .. N - 1; and whether what a list does not name is "absent" from it or tied in the
-            "last" place. Without items, those that the rankings have or name, in order of first
+            pyarrow.
+        weights : array_like, optional
+            [lists] how often each was seen, 0 or more.
+        items : sequence or int, optional
+            The catalogue, in whose order results come: a sequence of names, or N for the integers 0
+            .. N - 1. Without it, those that the rankings have or name, in order of first
             appearance, or in their own if they are the integers 0 .. N - 1. An item that no list
             names has no estimate without a prior.
-        watch
-            called after every iteration with a `tierrank.training.Progress`
-        init_model
-            where to begin: an aggregation fitted before, the folder of a saved one, or a mapping
+        rest : {"absent", "last"}
+            Whether what a list does not name is absent from it or tied in the last place.
+        watch : callable, optional
+            Called after every iteration with a `tierrank.training.Progress`.
+        init_model : estimator, path-like or mapping, optional
+            Where to begin: an aggregation fitted before, the folder of a saved one, or a mapping
             from items to log-worths. Items that it lacks begin in the middle. It is no prior: the
             maximum is where it was, only found sooner.
-        columns
-            of a frame: what `tierrank.data.read_rankings` takes, as in
+        **columns
+            Those of a frame: what `tierrank.data.read_rankings` takes, as in
             ``fit(df, list="race", item="driver", rank="position")``. Those that are not named are
             found by their names, and a warning says what was taken for what.
+
+        Returns
+        -------
+        RankAggregator
+            Itself.
 
         Raises
         ------
         Disconnected
-            without a prior, if there is no finite estimate: it says which items are why
+            Without a prior, if there is no finite estimate: it says which items are why.
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        summary : What was found.
+        tierrank.save : Keeps it.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["ann", ("bob", "cy")], ["bob", "ann", "cy"], ["cy", "ann"]]
+        >>> fitted = tr.RankAggregator().fit(votes, weights=[5, 2, 1])
+        >>> fitted.ranking()
+        ['ann', 'bob', 'cy']
         """
         self._check()
         begun = time.perf_counter()
@@ -677,7 +713,30 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         return super()._expectation(data, drawing)
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
-        """Coefficients of covariates, with intervals."""
+        """List the coefficients of covariates, with intervals.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+
+        Returns
+        -------
+        list of Parameter
+            One a covariate.
+
+        See Also
+        --------
+        summary : Shows them below the worths.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> tr.RankAggregator().fit(
+        ...     [["a", "b"], ["a", "b"], ["b", "a"]]
+        ... ).parameters()  # no covariates
+        []
+        """
         check_is_fitted(self, "log_worths_")
         return self._of_covariates(level)
 
@@ -695,14 +754,38 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         level: float | None = None,
         covariates: Mapping[str, Mapping[Any, float]] | None = None,
     ) -> Any:
-        """Exact probability that an item, or a whole set, is above another.
+        """Compute the exact probability that an item, or a whole set, is above another.
 
         Parameters
         ----------
-        above, below, level
-            as in `Worths.predict_proba`
-        covariates
-            from columns to mappings from items to numbers; 0 of what is not named
+        above, below : object or sequence
+            An item's name, or several names in a list, tuple or set: every one of `above` is to
+            precede every one of `below`. What else takes part does not matter.
+        level : float, optional
+            With it, also the ends of an interval of this level.
+        covariates : mapping, optional
+            From columns to mappings from items to numbers; 0 of what is not named.
+
+        Returns
+        -------
+        float or tuple of float
+            The probability; with `level` also the ends of its interval.
+
+        Raises
+        ------
+        ValueError
+            An item is not known, or stands on both sides.
+
+        See Also
+        --------
+        pairwise_proba : Of all pairs.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]])
+        >>> round(fitted.predict_proba("a", ["b", "c"]), 3)
+        0.532
         """
         involved = [*self._codes(above), *self._codes(below)]
         given: dict[str, Any] = {}
@@ -725,12 +808,34 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         return self._predicted(above, below, level, x)
 
     def log_prob(self, rankings: Any) -> FloatArray:
-        """[lists] exact log-probabilities of rankings of these items, seen or not.
+        """Compute the exact log-probabilities of rankings of these items, seen or not.
 
         Parameters
         ----------
-        rankings
-            as in `Worths.log_prob`; with covariates, `Rankings` that have them `beside_items`
+        rankings : Rankings, Tiers or iterable
+            As `Tiers.from_rankings` takes them, of these items; with covariates, `Rankings` that
+            have them `beside_items`.
+
+        Returns
+        -------
+        ndarray of float
+            [lists] log-probabilities.
+
+        Raises
+        ------
+        ValueError
+            A ranking names an item that is not known.
+
+        See Also
+        --------
+        tierrank.log_prob : From scores.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> np.exp(fitted.log_prob([["a", "b"], [("a", "b")]])).round(3)
+        array([0.667, 1.   ])
         """
         if not self.covariates:
             return super().log_prob(rankings)
