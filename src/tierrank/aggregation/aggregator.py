@@ -535,8 +535,8 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         if not isinstance(lists, PartedLists) or self.solver_ != "newton":
             return start
         faint = prior_from(self.prior) or GaussianPrior(FAINT)
-        for some in lists.samples():
-            terms = [term for each in some for term in self._terms(each)]
+        for sample in lists.samples():
+            terms = [term for each in sample for term in self._terms(each)]
             start = solvers.minimise_smooth(
                 Sum([*terms, faint]), "newton", start, max_iter=GUESSED, longest=solvers.LONGEST
             ).point
