@@ -135,7 +135,11 @@ class Outcome:
 
 
 def show(table: Table) -> None:
-    """Print a table."""
+    """Print a table: for people on a terminal, else as the docs have it."""
+    console = Console()
+    if not console.is_terminal:
+        print(table.markdown())
+        return
     shown = RichTable(title=table.title, title_justify="left")
     heads = [name for name, width in table.groups for _ in range(width)] or [""] * len(
         table.columns
@@ -145,9 +149,7 @@ def show(table: Table) -> None:
         shown.add_column(name, justify="right" if i else "left", no_wrap=bool(i))
     for row in table.rows:
         shown.add_row(*(f"{cell.text} {cell.small}".strip() for cell in row))
-    console = Console()
-    # Nothing is cut off in a file or a pipe.
-    (console if console.is_terminal else Console(width=180)).print(shown)
+    console.print(shown)
 
 
 def machine() -> dict[str, str]:

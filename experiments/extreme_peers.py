@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import torch
 from extreme_options import PAPER
-from extreme_report import markdown
 from page import Cell, Table
 
 import tierrank as tr
@@ -213,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         train, test = load(chosen.data / name, chosen.seed, chosen.held_out)
         tables.append(table_of(name, train, test, chosen))
     for table in tables:
-        print(f"\n{markdown(table)}")
+        print(f"\n{table.markdown()}")
 
 
 if __name__ == "__main__":

@@ -129,27 +129,6 @@ def choice_table(found: Sequence[tuple[str, int, Mapping[str, Any], float]]) -> 
     return Table("What was chosen by validation", columns, rows)
 
 
-def markdown(table: Table) -> str:
-    """The table as the docs have it; the best is bold."""
-    heads = [name for name, width in table.groups for _ in range(width)] or [""] * len(
-        table.columns
-    )
-    names = [
-        f"{group} {column}".strip() for group, column in zip(heads, table.columns, strict=True)
-    ]
-    lines = [f"**{table.title}**", "", _line(names), _line(["---", *["---:"] * (len(names) - 1)])]
-    for row in table.rows:
-        texts = [f"{cell.text} {f'({cell.small})' if cell.small else ''}".strip() for cell in row]
-        lines.append(
-            _line(f"**{t}**" if cell.best else t for t, cell in zip(texts, row, strict=True))
-        )
-    return "\n".join([*lines, ""])
-
-
-def _line(cells: Any) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 # -- files ------------------------------------------------------------------------------------
 
 
@@ -204,7 +183,7 @@ class Report:
         parts: dict[str, bytes] = {
             "csv": self.csv.encode(),
             "json": as_json.encode(),
-            "md": "\n".join(markdown(table) for table in self.tables).encode(),
+            "md": "\n".join(table.markdown() for table in self.tables).encode(),
             "png": self.plot,
             "html": text.encode(),
         }

@@ -77,6 +77,20 @@ class Table(NamedTuple):
             ]
         )
 
+    def markdown(self) -> str:
+        """The table as the docs have it; the best is bold."""
+        heads = [name for name, width in self.groups for _ in range(width)]
+        heads = heads or [""] * len(self.columns)
+        names = [f"{head} {name}".strip() for head, name in zip(heads, self.columns, strict=True)]
+        rows = [names, ["---", *["---:"] * (len(names) - 1)]]
+        for row in self.rows:
+            texts = [
+                f"{cell.text} {f'({cell.small})' if cell.small else ''}".strip() for cell in row
+            ]
+            rows.append([f"**{t}**" if c.best else t for t, c in zip(texts, row, strict=True)])
+        lines = [f"| {' | '.join(cells)} |" for cells in rows]
+        return "\n".join([f"**{self.title}**", "", *lines, ""])
+
 
 def _class(kind: str) -> str:
     return f' class="{escape(kind)}"' if kind else ""

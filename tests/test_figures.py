@@ -121,9 +121,13 @@ def test_what_is_derived_is_from_numbers_of_the_files_and_nothing_but_arithmetic
 
 def test_a_command_is_run_and_its_output_kept_under_a_head(tables, monkeypatch):
     printed = refresh.run("printf '## Machine\n\n| CPU |\n| --- |\n\n## New\n\n| 0.25 |\n'")
-    refresh.write("speed", "time it", printed, commit="1a2b3c4")
+    entry = {"command": "time it", "titles": ["Untitled"]}
+    refresh.write("speed", {"command": "time it"}, printed, commit="1a2b3c4")
     file = refresh.read("speed")
     assert file.text == "## New\n\n| 0.25 |"
+    refresh.write("speed", entry, "so\n\n| 0.25 |\n| 1 |\n\n| 2 |\n", commit="1a2b3c4")
+    file = refresh.read("speed")
+    assert file.text == "so\n\n## Untitled\n\n| 0.25 |\n| 1 |\n\n| 2 |"
     assert file.head["commit"] == "1a2b3c4"
     assert file.head["source"] == "written by the command"
     assert "1a2b3c4" in file.source()
@@ -131,4 +135,6 @@ def test_a_command_is_run_and_its_output_kept_under_a_head(tables, monkeypatch):
 
 def test_the_table_of_commands_is_what_make_figures_lists():
     entries = tomllib.loads((HERE / "commands.toml").read_text(encoding="utf-8"))
-    assert all(entry.keys() <= {"command", "minutes", "excerpts"} for entry in entries.values())
+    assert all(
+        entry.keys() <= {"command", "minutes", "excerpts", "titles"} for entry in entries.values()
+    )

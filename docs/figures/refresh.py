@@ -6,7 +6,8 @@
     python docs/figures/refresh.py --list               # what there is
     python docs/figures/refresh.py clicks --printed log --commit 1a2b3c4   # it ran elsewhere
 
-`commands.toml` says which command writes NAME.md, whose head says when and where it ran. A page has
+`commands.toml` says which command writes NAME.md, and titles of tables that it prints without; the
+head of the file says when and where it ran. A page has
 
     <!-- figures: NAME#TITLE -->   the part of NAME.md under that title, put there by this program
     <!-- end -->
@@ -32,7 +33,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -96,13 +97,16 @@ def read(name: str) -> File:
     return File(dict(re.findall(r"^(\w+): (.*)$", head, flags=re.MULTILINE)), text.strip())
 
 
-def write(name: str, command: str, printed: str, commit: str = "", day: str = "") -> None:
+def write(
+    name: str, entry: Mapping[str, Any], printed: str, commit: str = "", day: str = ""
+) -> None:
     """Keep what a command printed, under a head that has the machine in place of its table."""
     printed = re.sub(r"## Machine\n\n(?:\|.*\n)+\s*", "", printed)
     if "|" not in printed:  # no table of Markdown: as it stands
         printed = f"```\n{printed.strip()}\n```"
+    printed = with_titles(printed, entry.get("titles", ()))
     head = {
-        "command": command,
+        "command": entry["command"],
         "source": "written by the command",
         "date": day or date.today().isoformat(),
         "commit": commit or _commit(),
@@ -111,6 +115,17 @@ def write(name: str, command: str, printed: str, commit: str = "", day: str = ""
     }
     said = "\n".join(f"{key}: {value}" for key, value in head.items())
     (HERE / f"{name}.md").write_text(f"---\n{said}\n---\n\n{printed.strip()}\n", encoding="utf-8")
+
+
+def with_titles(printed: str, titles: Sequence[str]) -> str:
+    """Tables of a program that gives them none, under these titles."""
+    rest = iter(titles)
+    return re.sub(
+        r"(?:^\|.*\n?)+",
+        lambda table: f"## {title}\n\n{table[0]}" if (title := next(rest, "")) else table[0],
+        printed,
+        flags=re.MULTILINE,
+    )
 
 
 def run(command: str) -> str:
@@ -339,7 +354,7 @@ def main() -> None:
             continue
         print(f"{name}: {command}", file=sys.stderr)
         printed = chosen.printed.read_text(encoding="utf-8") if chosen.printed else run(command)
-        write(name, command, printed, chosen.commit, chosen.date)
+        write(name, known[name], printed, chosen.commit, chosen.date)
     for page in pages():
         text = page.read_text(encoding="utf-8")
         if (fresh := with_blocks(text)) != text:
