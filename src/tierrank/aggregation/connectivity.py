@@ -38,23 +38,37 @@ class Connectivity:
     likelihood of worths has one finite maximum iff the graph is strongly connected: otherwise
     some set of items never stands below the others, and raising all its worths costs nothing.
 
-    Attributes
+    Parameters
     ----------
-    n_items
-        size of the catalogue
-    groups
+    n_items : int
+        Size of the catalogue.
+    groups : ndarray of int
         [items] number of the group of each item: those compared with each other, directly or
-        through others, whoever was above; in order of their first items
-    components
+        through others, whoever was above; in order of their first items.
+    components : ndarray of int
         [items] number of the component of each item: those from which comparisons lead down to
         each other, in both directions. No item ever stands above one of a component with a
         smaller number.
-    never_below
-        [components] whether no item of it ever stands below one of another component
-    never_above
-        [components] whether no item of it ever stands above one of another component
-    names
-        [items] of the items; None if they are just numbers
+    never_below : ndarray of bool
+        [components] whether no item of it ever stands below one of another component.
+    never_above : ndarray of bool
+        [components] whether no item of it ever stands above one of another component.
+    names : tuple, optional
+        [items] of the items; None if they are just numbers.
+
+    See Also
+    --------
+    Disconnected : Says which items are why there is no estimate.
+    tierrank.RankAggregator : Has it as `connectivity_`.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> graph = tr.RankAggregator(prior="gaussian").fit([["a", "b"], ["c", "d"]]).connectivity_
+    >>> graph.n_groups, graph.connected
+    (2, False)
+    >>> graph.group_items(1)
+    ('c', 'd')
     """
 
     n_items: int
@@ -80,11 +94,55 @@ class Connectivity:
         return self.n_components <= 1
 
     def group_items(self, number: int) -> tuple[Any, ...]:
-        """Give the items of a group, by name if they have names."""
+        """Give the items of a group, by name if they have names.
+
+        Parameters
+        ----------
+        number : int
+            Of the group, from 0.
+
+        Returns
+        -------
+        tuple
+            Names, or numbers.
+
+        See Also
+        --------
+        component_items : Of a component.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> graph = tr.RankAggregator(prior="gaussian").fit([["a", "b"], ["c", "d"]]).connectivity_
+        >>> graph.group_items(0)
+        ('a', 'b')
+        """
         return self._items(self.groups, number, self.n_groups, "group")
 
     def component_items(self, number: int) -> tuple[Any, ...]:
-        """Give the items of a component, by name if they have names."""
+        """Give the items of a component, by name if they have names.
+
+        Parameters
+        ----------
+        number : int
+            Of the component, from 0.
+
+        Returns
+        -------
+        tuple
+            Names, or numbers.
+
+        See Also
+        --------
+        group_items : Of a group.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> graph = tr.RankAggregator(prior="gaussian").fit([["a", "b"], ["c", "d"]]).connectivity_
+        >>> graph.component_items(0)
+        ('a',)
+        """
         return self._items(self.components, number, self.n_components, "component")
 
     def explain(
@@ -97,12 +155,28 @@ class Connectivity:
 
         Parameters
         ----------
-        limit
-            how many items of a set are named at the most, and how many sets
-        seen
-            what was seen: "lists" or "games"
-        spell
-            says what the arguments that help are called
+        limit : int
+            How many items of a set are named at the most, and how many sets.
+        seen : {"lists", "games"}
+            What was seen: "lists" or "games".
+        spell : callable
+            Says what the arguments that help are called.
+
+        Returns
+        -------
+        str
+            Some sentences.
+
+        See Also
+        --------
+        Disconnected : Raised with these words.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> graph = tr.RankAggregator(prior="gaussian").fit([["a", "b"], ["c", "d"]]).connectivity_
+        >>> len(graph.explain()) > 0
+        True
         """
         return explain(self, limit, seen, spell)
 
@@ -125,10 +199,28 @@ class Connectivity:
 class Disconnected(ArgumentError):
     """There is no finite estimate: some items were never compared, or always won.
 
-    Attributes
+    A `ValueError`; its `connectivity` says which items those are.
+
+    Parameters
     ----------
-    connectivity
-        which items those are
+    found : Connectivity
+        Which items those are.
+    seen : {"lists", "games"}
+        What was seen.
+
+    See Also
+    --------
+    Connectivity : What it found.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> from tierrank.aggregation.connectivity import Disconnected
+    >>> try:
+    ...     tr.RankAggregator().fit([["a", "b"], ["c", "d"]])
+    ... except Disconnected as error:
+    ...     error.connectivity.n_groups
+    2
     """
 
     def __init__(self, found: Connectivity, seen: str = "lists") -> None:

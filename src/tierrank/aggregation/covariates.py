@@ -122,58 +122,74 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
 
     Parameters
     ----------
-    model
-        "linear", or "neural" for a perceptron
-    objective, objective_params
-        as in `RankAggregator`: "pl-partition", the exact likelihood, or any other
-    l2
-        the penalty on coefficients (of a network, on its matrices)
-    standardize
-        whether features are divided by their standard deviations before they are penalised, or
+    model : {"linear", "neural"}
+        "linear", or "neural" for a perceptron.
+    objective : str
+        As in `RankAggregator`: "pl-partition", the exact likelihood, or any other.
+    objective_params : dict, optional
+        Its options.
+    l2 : float
+        The penalty on coefficients (of a network, on its matrices).
+    standardize : bool
+        Whether features are divided by their standard deviations before they are penalised, or
         enter a network. `coef_` is for the features as they were given, in any case.
-    uncertainty
+    uncertainty : {"information", "sandwich"} or None
         "information" or "sandwich": what standard errors of the linear model rest on; None: there
-        are to be none
-    hidden, activation
-        of the network: widths of its hidden layers; "silu", "relu", "gelu", "elu" or "tanh"
-    learning_rate
-        of the network, which Adam trains on all lists at once
-    validation_fraction, patience
-        of the network: the part of the lists that is held out, and how many iterations without a
-        lower loss of theirs end the training. 0: no list, and the training goes on to `max_iter`.
-    max_iter
-        most iterations; None: 100 of Newton's method, 10,000 of L-BFGS (which takes objectives
-        with one derivative), 2,000 of Adam
-    item_column
-        the column of a frame of features that names the items. Without one, the index of a pandas
+        are to be none.
+    hidden : sequence of int
+        Of the network: widths of its hidden layers.
+    activation : {"silu", "relu", "gelu", "elu", "tanh"}
+        Of the network.
+    learning_rate : float
+        Of the network, which Adam trains on all lists at once.
+    validation_fraction : float
+        Of the network: the part of the lists that is held out. 0: no list, and the training goes on
+        to `max_iter`.
+    patience : int
+        Of the network: how many iterations without a lower loss of those lists end the training.
+    max_iter : int, optional
+        Most iterations; None: 100 of Newton's method, 10,000 of L-BFGS (which takes objectives
+        with one derivative), 2,000 of Adam.
+    item_column : str, optional
+        The column of a frame of features that names the items. Without one, the index of a pandas
         frame does.
-    random_state
-        a seed for the network's first weights, for the lists that are held out, and for ties that
-        "listmle" breaks at random
+    random_state : int, optional
+        A seed for the network's first weights, for the lists that are held out, and for ties that
+        "listmle" breaks at random.
 
     Attributes
     ----------
-    feature_names_
-        names of the features: x0, x1, … if they have none
-    coef_
-        [features] of the linear model: what one unit more adds to the log-worth
-    coef_covariance_, coef_standard_errors_
-        [features, features] and [features]
-    items_, log_worths_, worths_, standard_errors_
-        [items] of the items of the fit, as in `RankAggregator`, whose other results are there too
-        (standard errors, and what needs them, of the linear model only)
-    log_likelihood_, aic_
-        of the lists; `aic_` counts the coefficients (with l2, those that are left free)
-    network_, history_
-        of the neural model: the perceptron, and the training curve
-    lists_, solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_
-        as in `RankAggregator`
+    feature_names_ : tuple of str
+        Names of the features: x0, x1, … if they have none.
+    coef_, coef_standard_errors_ : ndarray of float
+        [features] of the linear model: what one unit more adds to the log-worth.
+    coef_covariance_ : ndarray of float
+        [features, features] of the linear model.
+    items_ : tuple
+        Names of the items of the fit.
+    log_worths_, worths_, standard_errors_ : ndarray of float
+        [items] as in `RankAggregator`, whose other results are there too (standard errors, and what
+        needs them, of the linear model only).
+    log_likelihood_, aic_ : float or None
+        Of the lists; `aic_` counts the coefficients (with l2, those that are left free).
+    network_, history_ : Sequential, History
+        Of the neural model: the perceptron, and the training curve.
+    lists_ : CountedLists
+        The lists as they were fitted.
+    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_ : object
+        How the fit went, as in `RankAggregator`.
+
+    See Also
+    --------
+    RankAggregator : A worth an item, without features.
+    LinearRanker : Features of items that differ between queries.
 
     Examples
     --------
+    >>> import tierrank as tr
     >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0], "dog": [4.0]}
     >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
-    >>> fitted = FeatureAggregator().fit(races, weight)
+    >>> fitted = tr.FeatureAggregator().fit(races, weight)
     >>> fitted.coef_
     array([1.28])
     >>> fitted.worths_of({"dog": [4.0], "cat": [3.0]}).predict_proba("dog", "cat")
@@ -242,20 +258,47 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
 
         Parameters
         ----------
-        rankings, weights, items, rest, columns
-            as in `RankAggregator.fit`
-        features
-            a mapping from each item to its vector (or to a mapping from names of features to
+        rankings : Rankings, Tiers, iterable or DataFrame
+            As in `RankAggregator.fit`.
+        features : mapping, DataFrame or array_like
+            A mapping from each item to its vector (or to a mapping from names of features to
             numbers); a frame of pandas (with the items as its index, or in `item_column`), polars
-            or pyarrow; or an array [items, features], with a row an item of the catalogue
-        watch
-            called after every iteration with a `tierrank.training.Progress`
+            or pyarrow; or an array [items, features], with a row an item of the catalogue.
+        weights : array_like, optional
+            [lists] how often each was seen, 0 or more.
+        items : sequence or int, optional
+            The catalogue, as in `RankAggregator.fit`.
+        rest : {"absent", "last"}
+            Whether what a list does not name is absent from it or tied in the last place.
+        watch : callable, optional
+            Called after every iteration with a `tierrank.training.Progress`.
+        **columns
+            Those of a frame of rankings, as in `RankAggregator.fit`.
+
+        Returns
+        -------
+        FeatureAggregator
+            Itself.
 
         Raises
         ------
         Unidentified
-            without l2, if the lists do not determine the coefficients of the linear model: it says
-            which features are why
+            Without l2, if the lists do not determine the coefficients of the linear model: it says
+            which features are why.
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        worths_of : Worths of other items.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
+        >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+        >>> tr.FeatureAggregator().fit(races, weight).ranking()
+        ['cat', 'bee', 'ant']
         """
         self._check()
         begun = time.perf_counter()
@@ -447,16 +490,38 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
     def predict(
         self, features: Any, *, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """[rows] log-worths of items, seen or not, on the scale of `log_worths_`.
+        """Compute log-worths of items, seen or not, on the scale of `log_worths_`.
 
         0 is the average item of the fit, so items of the fit get their `log_worths_` again.
 
         Parameters
         ----------
-        features
-            as in `fit`. Columns of a frame are found by their names.
-        return_std
-            whether to give [rows] standard errors too, of the linear model
+        features : mapping, DataFrame or array_like
+            As in `fit`. Columns of a frame are found by their names.
+        return_std : bool
+            Whether to give [rows] standard errors too, of the linear model.
+
+        Returns
+        -------
+        ndarray of float
+            [rows] log-worths; with `return_std` also their standard errors.
+
+        Raises
+        ------
+        ValueError
+            Features are missing, not finite, or have other names than in the fit.
+
+        See Also
+        --------
+        worths_of : With all that can be asked of worths.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
+        >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+        >>> tr.FeatureAggregator().fit(races, weight).predict([[2.0], [3.0]])
+        array([0.  , 1.28])
         """
         rows = self._read(features).values
         scores = self._scores(rows)
@@ -465,12 +530,36 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         return scores, self._errors((rows - self._scaling.mean) / self._scaling.unit)
 
     def worths_of(self, features: Any) -> ItemWorths:
-        """Worths of any items by their features, with all that can be asked of worths.
+        """Compute worths of any items by their features, with all that can be asked of worths.
 
         Parameters
         ----------
-        features
-            as in `fit`; rows of an array are items 0, 1, …
+        features : mapping, DataFrame or array_like
+            As in `fit`; rows of an array are items 0, 1, ….
+
+        Returns
+        -------
+        ItemWorths
+            Centred: 0 is the average of these items.
+
+        Raises
+        ------
+        ValueError
+            Features are missing, not finite, or have other names than in the fit.
+
+        See Also
+        --------
+        predict : The log-worths alone.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
+        >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+        >>> tr.FeatureAggregator().fit(races, weight).worths_of(
+        ...     {"cow": [9.0], "dog": [4.0]}
+        ... ).ranking()
+        ['cow', 'dog']
         """
         table = self._read(features)
         items = tuple(range(len(table.values))) if table.items is None else table.items
@@ -506,15 +595,37 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         return np.asarray(np.sqrt(np.diag(matrix)) / self._scaling.unit)
 
     def coef_covariance(self, kind: Kind | None = None) -> FloatArray:
-        """[features, features] covariance of the coefficients.
+        """Compute the covariance of the coefficients.
 
         With I the second derivatives of all that was minimised, and g_l the gradient of one list's
         loss, it is I⁻¹ ("information") or I⁻¹ (Σ_l count_l g_l g_lᵀ) I⁻¹ ("sandwich").
 
         Parameters
         ----------
-        kind
-            "information" or "sandwich"; None as the estimator was told
+        kind : {"information", "sandwich"}, optional
+            "information" or "sandwich"; None as the estimator was told.
+
+        Returns
+        -------
+        ndarray of float
+            [features, features] numbers.
+
+        Raises
+        ------
+        ValueError
+            The model is neural, or its objective has no second derivatives.
+
+        See Also
+        --------
+        parameters : Coefficients with intervals.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
+        >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+        >>> tr.FeatureAggregator().fit(races, weight).coef_covariance("sandwich").shape
+        (1, 1)
         """
         check_is_fitted(self, "log_worths_")
         unit = self._parameter_covariance(self._kind(kind))
@@ -562,7 +673,31 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         return coefficient_table(names, self.coef_, matrix, level, "coefficients")
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
-        """The coefficients of the linear model, with intervals."""
+        """List the coefficients of the linear model, with intervals.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+
+        Returns
+        -------
+        list of Parameter
+            One a feature.
+
+        See Also
+        --------
+        coef_covariance : Of several together.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
+        >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+        >>> (coefficient,) = tr.FeatureAggregator().fit(races, weight).parameters()
+        >>> coefficient.name, round(coefficient.estimate, 2)
+        ('coefficient of x0', 1.28)
+        """
         check_is_fitted(self, "log_worths_")
         table = self._coefficients(level)
         if table is None:
@@ -665,13 +800,37 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
 class ItemWorths(FeatureWorths):
     """Worths of any items by the features that a `FeatureAggregator` was given.
 
-    They are centred: 0 is the average of these items, not of those that the fit saw.
+    They are centred: 0 is the average of these items, not of those that the fit saw. `ranking`,
+    `intervals`, `predict_proba`, `expected_ranks`, `summary` and so on are as in `RankAggregator`.
+
+    Parameters
+    ----------
+    fitted : FeatureAggregator
+        The model.
+    items : tuple
+        Names of the items.
+    features : ndarray of float
+        [items, features] as the model takes them.
 
     Attributes
     ----------
-    items_, log_worths_, worths_, standard_errors_
-        [items] as in `RankAggregator`; and its `ranking`, `intervals`, `predict_proba`,
-        `expected_ranks`, `summary` and so on
+    items_ : tuple
+        Names of the items.
+    log_worths_, worths_, standard_errors_ : ndarray of float
+        [items] as in `RankAggregator`.
+
+    See Also
+    --------
+    tierrank.FeatureAggregator.worths_of : Gives it.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
+    >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+    >>> worths = tr.FeatureAggregator().fit(races, weight).worths_of({"cow": [9.0], "dog": [4.0]})
+    >>> worths.items_, worths.log_worths_.round(1)
+    (('cow', 'dog'), array([ 3.2, -3.2]))
     """
 
     def __init__(
@@ -684,7 +843,32 @@ class ItemWorths(FeatureWorths):
         self._spread = (features - features.mean(axis=0)) / fitted._scaling.unit
 
     def coef_covariance(self, kind: Kind | None = None) -> FloatArray:
-        """[features, features] covariance of the coefficients, that of the fit."""
+        """Compute the covariance of the coefficients, that of the fit.
+
+        Parameters
+        ----------
+        kind : {"information", "sandwich"}, optional
+            None as the estimator was told.
+
+        Returns
+        -------
+        ndarray of float
+            [features, features] numbers.
+
+        See Also
+        --------
+        tierrank.FeatureAggregator.coef_covariance : The same.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
+        >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+        >>> tr.FeatureAggregator().fit(races, weight).worths_of(
+        ...     {"cow": [9.0]}
+        ... ).coef_covariance().shape
+        (1, 1)
+        """
         return self._fitted.coef_covariance(kind)
 
     def _kind(self, kind: Kind | None) -> Kind:
@@ -694,7 +878,32 @@ class ItemWorths(FeatureWorths):
         return self._fitted._parameter_covariance(kind)
 
     def report(self, *_: Any, **__: Any) -> NoReturn:
-        """There is none of items by their features: lists were fitted, and these are of no list."""
+        """Refuse: there is no page of items by their features, which are of no list.
+
+        Parameters
+        ----------
+        *_, **__
+            Not looked at.
+
+        Raises
+        ------
+        ValueError
+            Always; it says what to do instead.
+
+        See Also
+        --------
+        summary : The table of these items.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
+        >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+        >>> tr.FeatureAggregator().fit(races, weight).worths_of({"cow": [9.0]}).report("cow.html")
+        Traceback (most recent call last):
+            ...
+        ValueError: ...
+        """
         raise ValueError(
             "a report tells of a fit and its lists, and these items are worths by their features: "
             "use the report of the fitted model, or to_frame and plot of these"

@@ -412,36 +412,45 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    prior
+    prior : str, optional
         None for maximum likelihood; "gaussian" or "gaussian:2", normal log-worths with that
         standard deviation (1 if not given); "pseudo-item" or "pseudo-item:0.5", the prior of R's
-        PlackettLuce: every item won and lost so many times against one more item
-    max_iter
-        most steps of Newton's method
-    uncertainty
+        PlackettLuce: every item won and lost so many times against one more item.
+    max_iter : int
+        Most steps of Newton's method.
+    uncertainty : {"information", "sandwich"} or None
         "information", the inverse of the observed information (with the prior's, which R leaves
         out); or "sandwich", which holds with enough lists even where the model is wrong;
-        None: there are to be no standard errors
+        None: there are to be no standard errors.
 
     Attributes
     ----------
-    items_
-        names of the items
-    log_worths_, worths_, standard_errors_
-        [items] log-worths with mean 0; worths, which sum to 1; standard errors of `log_worths_`
-    tie_sizes_, log_tie_prevalences_, tie_prevalences_
-        sizes t of the ties that there are, log δ_t and δ_t. With equal worths, a tie of one given
-        set of t items is δ_t times as probable as one given item alone.
-    covariance_
-        [items + sizes, items + sizes] of the centred log-worths and log δ
-    log_likelihood_, aic_, n_parameters_
-        of the lists, without the prior; Akaike's criterion; free parameters (with a prior, those
-        that the lists decide)
-    lists_, connectivity_
-        the lists as they were fitted, and which items they compare
-    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_
-        how the fit went, as in `RankAggregator`, whose other results are there too. Ranks and
+    items_ : tuple
+        Names of the items.
+    log_worths_, worths_, standard_errors_ : ndarray of float
+        [items] log-worths with mean 0; worths, which sum to 1; standard errors of `log_worths_`.
+    tie_sizes_ : tuple of int
+        Sizes t of the ties that there are.
+    log_tie_prevalences_, tie_prevalences_ : ndarray of float
+        [sizes] log δ_t and δ_t. With equal worths, a tie of one given set of t items is δ_t times
+        as probable as one given item alone.
+    covariance_ : ndarray of float
+        [items + sizes, items + sizes] of the centred log-worths and log δ.
+    log_likelihood_, aic_, n_parameters_ : float
+        Of the lists, without the prior; Akaike's criterion; free parameters (with a prior, those
+        that the lists decide).
+    lists_ : CountedLists
+        The lists as they were fitted.
+    connectivity_ : Connectivity
+        Which items they compare.
+    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_ : object
+        How the fit went, as in `RankAggregator`, whose other results are there too. Ranks and
         probabilities of places are those of rankings without ties.
+
+    See Also
+    --------
+    RankAggregator : Ties that are orders nobody saw.
+    PairedTies : Games of two sides.
 
     Examples
     --------
@@ -498,16 +507,44 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        rankings, weights, items, watch, init_model, columns
-            as in `RankAggregator.fit`
-        rest
-            "absent": what a list does not name took no part. A rest in the "last" place is refused,
-            as nobody called its items equal.
+        rankings : Rankings, Tiers, iterable or DataFrame
+            As in `RankAggregator.fit`.
+        weights : array_like, optional
+            [lists] how often each was seen, 0 or more.
+        items : sequence or int, optional
+            The catalogue, as in `RankAggregator.fit`.
+        rest : {"absent"}
+            What a list does not name took no part. A rest in the "last" place is refused, as nobody
+            called its items equal.
+        watch : callable, optional
+            Called after every iteration with a `tierrank.training.Progress`.
+        init_model : estimator, path-like or mapping, optional
+            Where to begin, as in `RankAggregator.fit`.
+        **columns
+            Those of a frame, as in `RankAggregator.fit`.
+
+        Returns
+        -------
+        DavidsonLuce
+            Itself.
 
         Raises
         ------
         Disconnected
-            without a prior, if there is no finite estimate: it says which items are why
+            Without a prior, if there is no finite estimate: it says which items are why.
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        summary : What was found.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["ann", ("bob", "cy")], ["bob", "ann", "cy"], ["cy", "ann"]]
+        >>> tr.DavidsonLuce().fit(votes, weights=[5, 2, 1]).tie_sizes_
+        (2,)
         """
         self._check()
         begun = time.perf_counter()
@@ -565,7 +602,29 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return self._parameter_covariance(self._kind(None))
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
-        """The log δ of every size of ties, and δ itself, with intervals (one by the other)."""
+        """List the log δ of every size of ties, and δ itself, with intervals (one by the other).
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+
+        Returns
+        -------
+        list of Parameter
+            Two a size.
+
+        See Also
+        --------
+        summary : Shows them below the worths.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["ann", ("bob", "cy")], ["bob", "ann", "cy"], ["cy", "ann"]]
+        >>> len(tr.DavidsonLuce().fit(votes, weights=[5, 2, 1]).parameters())
+        2
+        """
         check_is_fitted(self, "log_worths_")
         reached, found = reach(level), []
         try:
@@ -592,17 +651,39 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
     # -- chances ------------------------------------------------------------------------------
 
     def predict_proba(self, a: Any, b: Any, *, level: float | None = None) -> tuple[Any, Any, Any]:
-        """Probabilities that a stands above b, that they tie, and that b stands above a.
+        """Compute the probabilities that a is above b, that they tie, and that b is above a.
 
         Of a list of these two: in a longer one, they depend on who else takes part.
 
         Parameters
         ----------
-        a, b
-            names of two items
-        level
-            with it, each probability comes as three numbers, with the ends of an interval of this
-            level (by the normal approximation on the scale of log-odds)
+        a, b : object
+            Names of two items.
+        level : float, optional
+            With it, each probability comes as three numbers, with the ends of an interval of this
+            level (by the normal approximation on the scale of log-odds).
+
+        Returns
+        -------
+        tuple
+            Three probabilities; with `level` each of them as three numbers.
+
+        Raises
+        ------
+        ValueError
+            An item is not known.
+
+        See Also
+        --------
+        log_prob : Of whole lists.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["ann", ("bob", "cy")], ["bob", "ann", "cy"], ["cy", "ann"]]
+        >>> fitted = tr.DavidsonLuce().fit(votes, weights=[5, 2, 1])
+        >>> round(sum(fitted.predict_proba("ann", "bob")), 6)
+        1.0
         """
         check_is_fitted(self, "log_worths_")
         first, second = (int(self._codes([name])[0]) for name in (a, b))
@@ -629,16 +710,38 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return found[0], found[1], found[2]
 
     def log_prob(self, rankings: Any) -> FloatArray:
-        """[lists] log-probabilities of lists of these items, seen or not.
+        """Compute the log-probabilities of lists of these items, seen or not.
 
         They are −inf for a list with a tie of a size that no fitted list had, and 0 for one of
         fewer than two items.
 
         Parameters
         ----------
-        rankings
-            as `Tiers.from_rankings` takes them, of these items; or `tierrank.data.Rankings` or a
-            `Tiers` of this very catalogue
+        rankings : Rankings, Tiers or iterable
+            As `Tiers.from_rankings` takes them, of these items; or `tierrank.data.Rankings` or a
+            `Tiers` of this very catalogue.
+
+        Returns
+        -------
+        ndarray of float
+            [lists] log-probabilities.
+
+        Raises
+        ------
+        ValueError
+            A ranking names an item that is not known.
+
+        See Also
+        --------
+        predict_proba : Of two items.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["ann", ("bob", "cy")], ["bob", "ann", "cy"], ["cy", "ann"]]
+        >>> fitted = tr.DavidsonLuce().fit(votes, weights=[5, 2, 1])
+        >>> fitted.log_prob([[("ann", "bob", "cy")]])  # no list had a tie of three
+        array([-inf])
         """
         check_is_fitted(self, "log_worths_")
         tiers = self._tiers_of(rankings)

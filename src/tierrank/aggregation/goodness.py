@@ -62,7 +62,33 @@ SIGN = np.array([1.0, 0.0, -1.0])  # of an outcome, in s
 
 
 class PairFit(NamedTuple):
-    """A pair of items as it was seen and as the model expects it, from the view of `first`."""
+    """A pair of items as it was seen and as the model expects it, from the view of `first`.
+
+    Parameters
+    ----------
+    first, second : object
+        Names of the items.
+    wins, ties, losses : float
+        As observed.
+    expected_wins, expected_ties, expected_losses : float
+        As the model has them.
+    residual : float
+        Of wins − losses, standardised.
+    p_value, adjusted_p : float
+        Of the decided games, exact; and adjusted by Holm's method.
+
+    See Also
+    --------
+    GoodnessOfFit.worst : Gives them.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> games = [("rock", "scissors", 1), ("scissors", "paper", 1), ("paper", "rock", 1)] * 10
+    >>> fit = tr.PairedTies("bradley-terry").fit(games).goodness()
+    >>> fit.pair(0).wins + fit.pair(0).losses
+    10.0
+    """
 
     first: Any
     second: Any
@@ -93,19 +119,33 @@ class Cycle(NamedTuple):
 class CyclicTriples:
     """Triples of items whose majorities go round in a circle.
 
-    Attributes
+    Parameters
     ----------
-    triples
-        how many triples met in all three pairs, with a majority in each
-    cyclic
-        how many of them are circles
-    expected, low, high
-        mean, and 2.5 and 97.5 percentiles, of what is expected of that number by the model
-    p_value
-        how often it exceeds what is expected as much in data drawn from the model
-    worst
-        the circles that are the least chance, first; only those whose p-value, before it is
-        adjusted, is at most 0.05
+    triples : int
+        How many triples met in all three pairs, with a majority in each.
+    cyclic : int
+        How many of them are circles.
+    expected : float
+        The number that is expected by the model.
+    low, high : float
+        The 2.5 and 97.5 percentiles of that.
+    p_value : float
+        How often it exceeds what is expected as much in data drawn from the model.
+    worst : tuple of Cycle
+        The circles that are the least chance, first; only those whose p-value, before it is
+        adjusted, is at most 0.05.
+
+    See Also
+    --------
+    GoodnessOfFit : Has them as `triples`.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> games = [("rock", "scissors", 1), ("scissors", "paper", 1), ("paper", "rock", 1)] * 10
+    >>> circles = tr.PairedTies("bradley-terry").fit(games).goodness().triples
+    >>> circles.triples, circles.cyclic
+    (1, 1)
     """
 
     triples: int
@@ -121,35 +161,50 @@ class CyclicTriples:
 class GoodnessOfFit:
     """What was seen of pairs of items, against what the fitted model expects.
 
-    Attributes
+    Parameters
     ----------
-    items
-        names (of teams: the sides that met)
-    first, second
-        [pairs] numbers of the items that met; the first is the one with the larger worth
-    wins, ties, losses
+    items : tuple
+        Names (of teams: the sides that met).
+    first, second : ndarray of int
+        [pairs] numbers of the items that met; the first is the one with the larger worth.
+    wins, ties, losses : ndarray of float
         [pairs] of the first, as observed. Of lists: how often it was above, in one tier with, and
         below the second.
-    expected_wins, expected_ties, expected_losses
+    expected_wins, expected_ties, expected_losses : ndarray of float
         [pairs] as many games, or lists, under the model. Where the model has none for ties, these
         are as observed.
-    residuals
+    residuals : ndarray of float
         [pairs] of wins − losses, standardised: positive where the first did better than the model
-        says, and beyond ±3 rarely, if the model is right
-    p_values, adjusted_p
+        says, and beyond ±3 rarely, if the model is right.
+    p_values, adjusted_p : ndarray of float
         [pairs] of the decided games, exact; and adjusted by Holm's method, so that one below 0.05
-        is there by chance in one of twenty data sets
-    statistic, degrees_of_freedom
-        Pearson's, over all cells, and the number of free ones (of lists, whose pairs depend on
-        each other, only a count)
-    p_value
-        how often the statistic is as large where the model is right; None: there is no test
-    reference
-        where that comes from, or why there is none, in words
-    draws
-        number of data sets that were drawn from the model
-    triples
-        that are intransitive
+        is there by chance in one of twenty data sets.
+    statistic : float
+        Pearson's, over all cells.
+    degrees_of_freedom : int
+        The number of free cells (of lists, whose pairs depend on each other, only a count).
+    p_value : float or None
+        How often the statistic is as large where the model is right; None: there is no test.
+    reference : str
+        Where that comes from, or why there is none, in words.
+    draws : int
+        Number of data sets that were drawn from the model.
+    triples : CyclicTriples
+        Triples that are intransitive.
+    shown : int
+        How many pairs are listed.
+
+    See Also
+    --------
+    tierrank.RankAggregator.goodness : Gives it.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> games = [("rock", "scissors", 1), ("scissors", "paper", 1), ("paper", "rock", 1)] * 10
+    >>> fit = tr.PairedTies("bradley-terry").fit(games).goodness()
+    >>> fit.statistic, fit.degrees_of_freedom, fit.p_value < 0.01
+    (30.0, 1, True)
     """
 
     items: tuple[Any, ...]
@@ -173,12 +228,57 @@ class GoodnessOfFit:
     shown: int = 10
 
     def worst(self, number: int | None = None) -> list[PairFit]:
-        """The pairs that are furthest from the model, by p-value; `shown` of them by default."""
+        """List the pairs that are furthest from the model, by p-value.
+
+        Parameters
+        ----------
+        number : int, optional
+            How many; `shown` of them without it.
+
+        Returns
+        -------
+        list of PairFit
+            The furthest first.
+
+        See Also
+        --------
+        verdict : All pairs in a sentence.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("rock", "scissors", 1), ("scissors", "paper", 1), ("paper", "rock", 1)] * 10
+        >>> len(tr.PairedTies("bradley-terry").fit(games).goodness().worst(2))
+        2
+        """
         order = np.lexsort((-np.abs(self.residuals), self.p_values))
         return [self.pair(int(at)) for at in order[: self.shown if number is None else number]]
 
     def pair(self, at: int) -> PairFit:
-        """One of the pairs, in plain numbers."""
+        """Give one of the pairs, in plain numbers.
+
+        Parameters
+        ----------
+        at : int
+            Its place in `first` and `second`.
+
+        Returns
+        -------
+        PairFit
+            As it was seen, and as the model expects it.
+
+        See Also
+        --------
+        worst : Those that fit worst.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("rock", "scissors", 1), ("scissors", "paper", 1), ("paper", "rock", 1)] * 10
+        >>> fit = tr.PairedTies("bradley-terry").fit(games).goodness()
+        >>> round(fit.pair(0).expected_wins, 3)
+        5.0
+        """
         columns = (
             self.wins, self.ties, self.losses, self.expected_wins, self.expected_ties,
             self.expected_losses, self.residuals, self.p_values, self.adjusted_p,
@@ -187,12 +287,30 @@ class GoodnessOfFit:
         return PairFit(first, second, *(float(column[at]) for column in columns))
 
     def verdict(self, level: float = SIGNIFICANT) -> str:
-        """Whether the data contradict the model, in a sentence.
+        """Say whether the data contradict the model, in a sentence.
 
         Parameters
         ----------
-        level
-            the p-value below which they do
+        level : float
+            The p-value below which they do.
+
+        Returns
+        -------
+        str
+            With the p-value, and where it comes from.
+
+        See Also
+        --------
+        worst : Which pairs do.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("rock", "scissors", 1), ("scissors", "paper", 1), ("paper", "rock", 1)] * 10
+        >>> tr.PairedTies("bradley-terry").fit(games).goodness().verdict().startswith(
+        ...     "The data contra"
+        ... )
+        True
         """
         if self.p_value is None:
             return f"Whether the model fits cannot be tested: {self.reference}."
@@ -200,7 +318,25 @@ class GoodnessOfFit:
         return f"The data {found} one worth an item (p = {_small(self.p_value)}: {self.reference})."
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the pairs that fit, as JSON has it; names that are no text or number are text."""
+        """Give all but the pairs that fit, as JSON has it.
+
+        Returns
+        -------
+        dict
+            Plain numbers, strings and lists; names that are no text or number are text.
+
+        See Also
+        --------
+        worst : The pairs in it.
+
+        Examples
+        --------
+        >>> import json, tierrank as tr
+        >>> games = [("rock", "scissors", 1), ("scissors", "paper", 1), ("paper", "rock", 1)] * 10
+        >>> found = tr.PairedTies("bradley-terry").fit(games).goodness().to_dict()
+        >>> json.loads(json.dumps(found)) == found
+        True
+        """
 
         def plain(name: Any) -> Any:
             return name if isinstance(name, str | int | float | bool) else str(name)

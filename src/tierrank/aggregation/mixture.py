@@ -342,44 +342,48 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    groups
-        how many; None: the number from 1 to `max_groups` with the least BIC
-    max_groups
-        most groups that are tried
-    starts
-        places where EM begins, of which the best after some iterations go on
-    prior
-        of the log-worths of every group, as in `RankAggregator`; it can't be None
-    uncertainty
+    groups : int, optional
+        How many; None: the number from 1 to `max_groups` with the least BIC.
+    max_groups : int
+        Most groups that are tried.
+    starts : int
+        Places where EM begins, of which the best after some iterations go on.
+    prior : str
+        Of the log-worths of every group, as in `RankAggregator`; it can't be None.
+    uncertainty : {"information", "sandwich"} or None
         "information", the observed information of the mixture, or "sandwich"; None: no groups have
-        standard errors
-    clusters
-        the column that says who gave a list: then a voter is of one group with all lists, which in
+        standard errors.
+    clusters : str, optional
+        The column that says who gave a list: then a voter is of one group with all lists, which in
         an arena tell together what a single game does not. None: every list is a voter's only one.
-    max_iter
-        most iterations of EM from one start
-    random_state
-        a seed for the starts
+    max_iter : int
+        Most iterations of EM from one start.
+    random_state : int, optional
+        A seed for the starts.
 
     Attributes
     ----------
-    groups_
-        a leaderboard a group, the largest first: as a fitted `RankAggregator`, with `share_`
-    shares_
-        [groups] parts of the lists
-    responsibilities_
-        [lists, groups] probabilities that a list is of a group, given all that was fitted
-    voters_, voter_responsibilities_
-        with `clusters`: who gave lists, and [voters, groups] the same of each
-    items_
-        names of the items
-    log_likelihood_, n_parameters_, aic_, bic_
-        of the lists, without the priors; groups · (items − 1) + groups − 1; the criteria, BIC with
-        the logarithm of the number of lists, or of voters
-    tried_
-        the same for each number of groups that was tried
-    converged_, n_iter_, objective_values_, seconds_
-        how the best start went: iterations of EM, then of Newton's method
+    groups_ : tuple of MixtureGroup
+        A leaderboard a group, the largest first: as a fitted `RankAggregator`, with `share_`.
+    shares_ : ndarray of float
+        [groups] parts of the lists.
+    responsibilities_ : ndarray of float
+        [lists, groups] probabilities that a list is of a group, given all that was fitted.
+    voters_, voter_responsibilities_ : tuple, ndarray of float
+        With `clusters`: who gave lists, and [voters, groups] the same of each.
+    items_ : tuple
+        Names of the items.
+    log_likelihood_, n_parameters_, aic_, bic_ : float
+        Of the lists, without the priors; groups · (items − 1) + groups − 1; the criteria, BIC with
+        the logarithm of the number of lists, or of voters.
+    tried_ : dict
+        The same for each number of groups that was tried.
+    converged_, n_iter_, objective_values_, seconds_ : bool, int, list of float, float
+        How the best start went: iterations of EM, then of Newton's method.
+
+    See Also
+    --------
+    RankAggregator : One leaderboard for all.
 
     Examples
     --------
@@ -437,10 +441,39 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        rankings, weights, items, rest, columns
-            as in `RankAggregator.fit`
-        watch
-            called after every start with a `tierrank.training.Progress`
+        rankings : Rankings, Tiers, iterable or DataFrame
+            As in `RankAggregator.fit`.
+        weights : array_like, optional
+            [lists] how often each was seen, 0 or more.
+        items : sequence or int, optional
+            The catalogue, as in `RankAggregator.fit`.
+        rest : {"absent", "last"}
+            Whether what a list does not name is absent from it or tied in the last place.
+        watch : callable, optional
+            Called after every start with a `tierrank.training.Progress`.
+        **columns
+            Those of a frame, as in `RankAggregator.fit`.
+
+        Returns
+        -------
+        RankMixture
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        summary : The leaderboards.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["tea", ("milk", "cocoa")], ["cocoa", "milk", "tea"]]
+        >>> tr.RankMixture(2, random_state=0).fit(votes, weights=[30, 40]).shares_.shape
+        (2,)
         """
         self._check()
         begun = time.perf_counter()
@@ -623,19 +656,128 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         return joint_log_prob(tiers, worths, np.log(self.shares_))
 
     def group_proba(self, rankings: Any) -> FloatArray:
-        """[lists, groups] probabilities that lists of these items, seen or not, are of a group."""
+        """Compute the probabilities that lists of these items, seen or not, are of a group.
+
+        Parameters
+        ----------
+        rankings : Rankings, Tiers or iterable
+            Lists of these items.
+
+        Returns
+        -------
+        ndarray of float
+            [lists, groups] probabilities, which sum to 1 in each row.
+
+        Raises
+        ------
+        ValueError
+            A ranking names an item that is not known.
+
+        See Also
+        --------
+        predict_groups : The most probable one.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["tea", ("milk", "cocoa")], ["cocoa", "milk", "tea"]]
+        >>> mixture = tr.RankMixture(2, random_state=0).fit(votes, weights=[30, 40])
+        >>> mixture.group_proba([["tea", "milk"]]).shape
+        (1, 2)
+        """
         return np.asarray(softmax(self._joint(rankings), axis=1))
 
     def predict_groups(self, rankings: Any) -> IntArray:
-        """[lists] the most probable group of each, from 1, the largest."""
+        """Find the most probable group of each list.
+
+        Parameters
+        ----------
+        rankings : Rankings, Tiers or iterable
+            Lists of these items.
+
+        Returns
+        -------
+        ndarray of int
+            [lists] groups from 1, the largest.
+
+        Raises
+        ------
+        ValueError
+            A ranking names an item that is not known.
+
+        See Also
+        --------
+        group_proba : How probable each is.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["tea", ("milk", "cocoa")], ["cocoa", "milk", "tea"]]
+        >>> mixture = tr.RankMixture(2, random_state=0).fit(votes, weights=[30, 40])
+        >>> mixture.predict_groups([["tea", "milk", "cocoa"], ["cocoa", "milk", "tea"]])
+        array([2, 1])
+        """
         return np.asarray(np.argmax(self._joint(rankings), axis=1) + 1)
 
     def log_prob(self, rankings: Any) -> FloatArray:
-        """[lists] exact log-probabilities of rankings of these items, seen or not."""
+        """Compute the exact log-probabilities of rankings of these items, seen or not.
+
+        Parameters
+        ----------
+        rankings : Rankings, Tiers or iterable
+            Lists of these items.
+
+        Returns
+        -------
+        ndarray of float
+            [lists] log Σ_groups share · P(list in the group).
+
+        Raises
+        ------
+        ValueError
+            A ranking names an item that is not known.
+
+        See Also
+        --------
+        group_proba : Which group a list is of.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> votes = [["tea", ("milk", "cocoa")], ["cocoa", "milk", "tea"]]
+        >>> mixture = tr.RankMixture(2, random_state=0).fit(votes, weights=[30, 40])
+        >>> bool(np.exp(mixture.log_prob([["tea", "milk"], ["milk", "tea"]])).sum().round(6) == 1)
+        True
+        """
         return np.asarray(logsumexp(self._joint(rankings), axis=1))
 
     def summary(self, level: float = 0.95, top: int | None = None) -> MixtureTable:
-        """The leaderboards as tables to print; arguments as in `RankAggregator.summary`."""
+        """Make tables of the leaderboards to print.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+        top : int, optional
+            How many items of each group; None for all.
+
+        Returns
+        -------
+        MixtureTable
+            It prints as text, and shows as HTML in a notebook.
+
+        See Also
+        --------
+        tierrank.RankAggregator.summary : Of one leaderboard.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["tea", ("milk", "cocoa")], ["cocoa", "milk", "tea"]]
+        >>> table = tr.RankMixture(2, random_state=0).fit(votes, weights=[30, 40]).summary(top=1)
+        >>> "cocoa" in str(table)
+        True
+        """
         check_is_fitted(self, "groups_")
         note = (
             f"RankMixture: {len(self.groups_)} groups, {len(self.items_):,} items, log-likelihood "

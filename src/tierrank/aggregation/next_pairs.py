@@ -42,7 +42,28 @@ MOST_GAMES = 2**62
 class NextPair(NamedTuple):
     """A pair to ask next: how often, how probable a win of `first` is, and how much it tells.
 
-    `reduction` is the part of the variance of all that is open which these games take away.
+    Parameters
+    ----------
+    first, second : object
+        Names of the items.
+    games : int
+        How many games.
+    probability : float
+        How probable a win of `first` is.
+    reduction : float
+        The part of the variance of all that is open which these games take away.
+
+    See Also
+    --------
+    NextPairs : All of them.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+    >>> (pair,) = fitted.next_pairs(6)
+    >>> pair.games, round(pair.probability, 3)
+    (6, 0.667)
     """
 
     first: Any
@@ -56,19 +77,31 @@ class NextPair(NamedTuple):
 class NextPairs:
     """Pairs to ask next; iterated, `NextPair`, those first that are to be asked first.
 
-    Attributes
+    Parameters
     ----------
-    pairs
-        the different pairs
-    games
-        how many games they are together
-    top
-        how many first places are to become sure
-    before, after
-        the mean variance of the differences that are open among these, weighted by how open their
-        order is: as it stands, and as it will be after these games
-    standard_errors_before, standard_errors_after
-        [items] of the centred log-worths
+    pairs : tuple of NextPair
+        The different pairs.
+    games : int
+        How many games they are together.
+    top : int
+        How many first places are to become sure.
+    before, after : float
+        The mean variance of the differences that are open among the first places, weighted by how
+        open their order is: as it stands, and as it will be after these games.
+    standard_errors_before, standard_errors_after : ndarray of float
+        [items] of the centred log-worths.
+
+    See Also
+    --------
+    tierrank.RankAggregator.next_pairs : Gives them.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+    >>> found = fitted.next_pairs(6)
+    >>> found.games, found.after < found.before
+    (6, True)
     """
 
     pairs: tuple[NextPair, ...]
@@ -86,7 +119,29 @@ class NextPairs:
         return iter(self.pairs)
 
     def lines(self, most: int | None = None) -> list[str]:
-        """What is printed, of the first pairs or of all."""
+        """Write the lines that are printed, of the first pairs or of all.
+
+        Parameters
+        ----------
+        most : int, optional
+            How many pairs; None for all.
+
+        Returns
+        -------
+        list of str
+            A headline, and a line a pair.
+
+        See Also
+        --------
+        tierrank.RankAggregator.next_pairs : Chooses them.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> fitted.next_pairs(6).lines()[-1].split()[:3]
+        ['a', 'b', '6']
+        """
         rows = [["first", "second", "games", "P(first wins)", "reduction"]]
         rows += [
             [str(pair.first), str(pair.second), f"{pair.games}", f"{pair.probability:.2f}",

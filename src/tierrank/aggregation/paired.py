@@ -78,66 +78,72 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    model
-        "davidson", "rao-kupper" or "bradley-terry"
-    ties
-        what "bradley-terry" does with ties: "refuse" them, count each as "half" a win and half a
+    model : {"davidson", "rao-kupper", "bradley-terry"}
+        "davidson", "rao-kupper" or "bradley-terry".
+    ties : {"refuse", "half", "drop"}, optional
+        What "bradley-terry" does with ties: "refuse" them, count each as "half" a win and half a
         loss, or "drop" them. None for the other models, and "refuse" for this one.
-    home
-        whether the first side of a game has an advantage, added to d
-    prior
+    home : bool
+        Whether the first side of a game has an advantage, added to d.
+    prior : str, optional
         None; "gaussian" or "gaussian:2", log-worths normal with this standard deviation;
         "pseudo-item" or "pseudo-item:0.5", everybody won and lost so many games against one more
         item. Without one, games must lead from every item to every other.
-    tol
-        the fit goes on until every part of the gradient is below this times the games it is a sum
-        over, and the next step would change nothing any more
-    max_iter
-        most steps of Newton's method
-    uncertainty
+    tol : float
+        The fit goes on until every part of the gradient is below this times the games it is a sum
+        over, and the next step would change nothing any more.
+    max_iter : int
+        Most steps of Newton's method.
+    uncertainty : {"information", "sandwich"} or None
         "information", the inverse of the observed information; or "sandwich", which holds with
-        enough games even where the model is wrong; None: there are to be no standard errors
-    covariates
-        columns beside the games, each of which adds β · x to d; or pairs of them, of which the
+        enough games even where the model is wrong; None: there are to be no standard errors.
+    covariates : sequence of str or of tuple, optional
+        Columns beside the games, each of which adds β · x to d; or pairs of them, of which the
         difference does: ``["turn", ("length_a", "length_b")]``. They enter as they are: worths
         are those at 0 of all of them (at no difference of lengths). Nothing keeps β small.
-    clusters
-        a column beside the games, or several, of votes that belong together, as in "voter" or
+    clusters : str or sequence of str, optional
+        A column beside the games, or several, of votes that belong together, as in "voter" or
         ``["voter", "prompt"]``: standard errors are then those of a sandwich clustered by these,
-        whatever `uncertainty` says, and `bootstrap` draws clusters
+        whatever `uncertainty` says, and `bootstrap` draws clusters.
 
     Attributes
     ----------
-    items_
-        names of the items (of the players, with teams)
-    log_worths_, standard_errors_
-        [items] with mean 0, and their standard errors
-    worths_
-        [items] that sum to 1
-    tie_parameter_
-        v of "davidson", θ of "rao-kupper"; on the log scale `beta_` = log v and
-        `alpha_` = log(θ − 1), with `tie_standard_error_`
-    home_advantage_, home_standard_error_
-        what is added to d for the first side, if `home`
-    coef_, coef_standard_errors_, covariate_names_
-        [covariates] β, what a unit of each adds to d
-    covariance_
+    items_ : tuple
+        Names of the items (of the players, with teams).
+    log_worths_, worths_, standard_errors_ : ndarray of float
+        [items] log-worths with mean 0; worths, which sum to 1; standard errors of `log_worths_`.
+    tie_parameter_, tie_standard_error_ : float
+        The v of "davidson", the θ of "rao-kupper"; on the log scale `beta_` = log v and
+        `alpha_` = log(θ − 1), whose standard error it is.
+    home_advantage_, home_standard_error_ : float
+        What is added to d for the first side, if `home`.
+    coef_, coef_standard_errors_ : ndarray of float
+        [covariates] β, what a unit of each adds to d.
+    covariate_names_ : tuple of str
+        What the covariates are called.
+    covariance_ : ndarray of float
         [items + extras, items + extras] of the centred log-worths, the tie parameter on the log
-        scale, the home advantage, and the coefficients of covariates
-    log_likelihood_, aic_, bic_
-        of all games, without the prior. With "half" it is no likelihood of what was observed.
-    n_parameters_, n_games_
-        free parameters (with a prior, those that the games decide) and the weight of all games
-    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_
-        how the fit went, as in `RankAggregator`, whose other results are there too: `intervals`,
-        `expected_ranks`, `top_k_proba`, `rank_intervals`, `tiers`, `quasi_variances`, `bootstrap`.
-        (A full ranking is one by the worths: what Bradley-Terry says of games, step by step.)
+        scale, the home advantage, and the coefficients of covariates.
+    log_likelihood_, aic_, bic_ : float
+        Of all games, without the prior. With "half" it is no likelihood of what was observed.
+    n_parameters_, n_games_ : float
+        Free parameters (with a prior, those that the games decide) and the weight of all games.
+    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_ : object
+        How the fit went, as in `RankAggregator`, whose other results are there too. (A full ranking
+        is one by the worths: what Bradley-Terry says of games, step by step.)
+
+    See Also
+    --------
+    tierrank.data.read_games : Games from a table.
+    DavidsonLuce : Lists of any length whose ties say that items are close.
+    WorthsThroughTime : Worths that change.
 
     Examples
     --------
+    >>> import tierrank as tr
     >>> games = [("ann", "bob", "first"), ("bob", "cy", "tie"), ("cy", "ann", "first")] * 20
     >>> games += [("ann", "bob", "tie"), ("ann", "cy", "first"), ("cy", "bob", "second")] * 8
-    >>> fitted = PairedTies().fit(games)
+    >>> fitted = tr.PairedTies().fit(games)
     >>> fitted.summary()
     PairedTies, davidson, information: 84 games of 3 items, log-likelihood -90.25, AIC 186.51
     item          log-worth  std err   [0.025  0.975]   worth
@@ -199,28 +205,52 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        games
+        games : Games, Rankings, Tiers, iterable or DataFrame
             `Games`; rows of (first, second, outcome), the outcome "first", "second" or "tie", or
             1, −1 or 0; `Rankings` or `Tiers` whose lists have two items, a tie in one tier; or a
             frame of pandas, polars or pyarrow. Covariates and clusters are columns of a frame, or
             of `Games.beside`.
-        weights
-            [games] how often each was played, 0 or more, on top of the weights that `Games` have
-        items
-            the items (the players, with teams), or N for the integers 0 .. N - 1: results come in
+        weights : array_like, optional
+            [games] how often each was played, 0 or more, on top of the weights that `Games` have.
+        items : sequence or int, optional
+            The items (the players, with teams), or N for the integers 0 .. N - 1: results come in
             this order, and one that is in no game needs a prior. Without it, those that occur, in
             order of first appearance, or in their own if they are the integers 0 .. N - 1.
-        neutral
+        neutral : array_like or str, optional
             [games] booleans, with `home`: games whose first side had no advantage, where `Games` do
-            not say it themselves; of a frame, the column
-        watch
-            called after every step with a `tierrank.training.Progress`
-        init_model
-            where to begin, as in `RankAggregator.fit`
-        columns
-            of a frame: what `tierrank.data.read_games` takes, as in
+            not say it themselves; of a frame, the column.
+        watch : callable, optional
+            Called after every step with a `tierrank.training.Progress`.
+        init_model : estimator, path-like or mapping, optional
+            Where to begin, as in `RankAggregator.fit`.
+        **columns
+            Those of a frame: what `tierrank.data.read_games` takes, as in
             ``fit(df, first="white", second="black", winner="won")``. Those that are not named are
             found by their names, and a warning says what was taken for what.
+
+        Returns
+        -------
+        PairedTies
+            Itself.
+
+        Raises
+        ------
+        Disconnected
+            Without a prior, if there is no finite estimate: it says which items are why.
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        fit_table : From tables of counts.
+        summary : What was found.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 0)]
+        >>> tr.PairedTies().fit(games, weights=[6, 2, 3]).ranking()
+        ['ann', 'bob']
         """
         self._check()
         if isinstance(neutral, str):
@@ -241,12 +271,35 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        wins
-            [items, items] how often i beat j
-        ties
-            [items, items], symmetric: how often i and j tied (each tie stands there twice)
-        names
-            [items] of the items; else they are numbers
+        wins : array_like
+            [items, items] how often i beat j.
+        ties : array_like, optional
+            [items, items], symmetric: how often i and j tied (each tie stands there twice).
+        names : sequence, optional
+            [items] names of the items; else they are numbers.
+
+        Returns
+        -------
+        PairedTies
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            The tables are not square, not of one size, or the one of ties is not symmetric.
+
+        See Also
+        --------
+        fit : From games one by one.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.PairedTies().fit_table(
+        ...     [[0, 6], [2, 0]], [[0, 3], [3, 0]], names=["ann", "bob"]
+        ... )
+        >>> fitted.n_games_
+        11.0
         """
         self._check()
         if self.home:
@@ -380,11 +433,33 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
 
     @property
     def bic_(self) -> float:
-        """log(games) · parameters − 2 · log-likelihood."""
+        """Compute Schwarz's criterion: log(games) · parameters − 2 · log-likelihood."""
         return float(np.log(self.n_games_)) * self.n_parameters_ - 2 * self.log_likelihood_
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
-        """Those of ties, on the log scale, of the first side, of covariates, with intervals."""
+        """List the parameters of ties (on the log scale), of the first side and of covariates.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+
+        Returns
+        -------
+        list of Parameter
+            With their intervals.
+
+        See Also
+        --------
+        summary : Shows them below the worths.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("a", "b", 1), ("b", "a", 1), ("a", "b", 0), ("b", "a", -1), ("b", "a", 0)]
+        >>> [parameter.name for parameter in tr.PairedTies(home=True).fit(games * 3).parameters()]
+        ['log v (ties)', 'first side']
+        """
         check_is_fitted(self)
         found, reached = [], reach(level)
         for name, value in self._extras.items():
@@ -417,24 +492,43 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         level: float | None = None,
         covariates: Mapping[str, Any] | None = None,
     ) -> tuple[Any, Any, Any]:
-        """Probabilities that a wins, that they tie, and that b wins.
+        """Compute the probabilities that a wins, that they tie, and that b wins.
 
         Parameters
         ----------
-        a, b
-            a side, or a list or array of sides; one against many is fine. A tuple or frozenset is
+        a, b : object or sequence
+            A side, or a list or array of sides; one against many is fine. A tuple or frozenset is
             a team. With `home`, a is the first side.
-        neutral
-            whether the first side has no advantage
-        level
-            with it, each probability comes as three numbers, with the ends of an interval of this
-            level (by the normal approximation on the scale of log-odds)
-        covariates
-            from columns to numbers, or to [games] of them; 0 of a covariate that is not named
+        neutral : bool
+            Whether the first side has no advantage.
+        level : float, optional
+            With it, each probability comes as three numbers, with the ends of an interval of this
+            level (by the normal approximation on the scale of log-odds).
+        covariates : mapping, optional
+            From columns to numbers, or to [games] of them; 0 of a covariate that is not named.
 
         Returns
         -------
-        three floats, or three arrays [games]; with `level`, three `Estimates` of these
+        win, tie, loss : float, ndarray or Estimates
+            Floats, or [games] arrays where a or b are several sides; with `level`, `Estimates` of
+            these.
+
+        Raises
+        ------
+        ValueError
+            A side is not known.
+
+        See Also
+        --------
+        pairwise_proba : Of all pairs.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.PairedTies().fit(games, weights=[6, 2, 3])
+        >>> [round(p, 3) for p in fitted.predict_proba("ann", "bob")]  # 6, 3 and 2 of 11
+        [0.545, 0.273, 0.182]
         """
         check_is_fitted(self)
         several = [_is_several(sides) for sides in (a, b)]
@@ -471,9 +565,36 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         return win, tie, loses
 
     def pairwise_proba(self, items: Sequence[Any] | None = None) -> FloatArray:
-        """[items, items] probability that the row's item wins a game that somebody wins.
+        """Compute the probabilities that one side wins a game that somebody wins, of all pairs.
 
         On neutral ground; ½ on the diagonal.
+
+        Parameters
+        ----------
+        items : sequence, optional
+            Names; None for all.
+
+        Returns
+        -------
+        ndarray of float
+            [items, items] that the row's item wins.
+
+        Raises
+        ------
+        ValueError
+            An item is not known.
+
+        See Also
+        --------
+        predict_proba : With ties, and the advantage of the first side.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 0)]
+        >>> tr.PairedTies().fit(games, weights=[6, 2, 3]).pairwise_proba()
+        array([[0.5 , 0.75],
+               [0.25, 0.5 ]])
         """
         codes = np.arange(len(self.items_)) if items is None else self._codes(items)
         w = self.log_worths_[codes]
@@ -482,14 +603,36 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         return np.asarray(wins / (wins + losses))
 
     def log_prob(self, games: Any, *, neutral: Any = None) -> FloatArray:
-        """[games] log-probabilities of the outcomes of games of these items, seen or not.
+        """Compute the log-probabilities of the outcomes of games of these items, seen or not.
 
         Parameters
         ----------
-        games
-            as in `fit`; with covariates, `Games` that have them `beside`
-        neutral
-            [games] booleans, with `home`: games whose first side had no advantage
+        games : Games or iterable
+            As in `fit`; with covariates, `Games` that have them `beside`.
+        neutral : array_like, optional
+            [games] booleans, with `home`: games whose first side had no advantage.
+
+        Returns
+        -------
+        ndarray of float
+            [games] log-probabilities.
+
+        Raises
+        ------
+        ValueError
+            A side is not known.
+
+        See Also
+        --------
+        predict_proba : Of all three outcomes.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.PairedTies().fit(games, weights=[6, 2, 3])
+        >>> np.exp(fitted.log_prob([("ann", "bob", "tie")])).round(3)
+        array([0.273])
         """
         check_is_fitted(self)
         fixtures = read_fixtures(

@@ -47,14 +47,54 @@ if TYPE_CHECKING:
 
 
 class NotConverged(ArgumentWarning, ConvergenceWarning):  # type: ignore[misc]
-    """A fit did not come to its end, in the words of its arguments."""
+    """A fit did not come to its end; the message says what to do about it.
+
+    It is a `sklearn.exceptions.ConvergenceWarning`.
+
+    See Also
+    --------
+    tierrank.RankAggregator.fit : Warns of it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import tierrank as tr
+    >>> from tierrank.aggregation.results import NotConverged
+    >>> votes = [["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"], ["a", "c", "b"]]
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     fitted = tr.RankAggregator(max_iter=1).fit(votes)
+    >>> fitted.converged_, isinstance(said[0].message, NotConverged)
+    (False, True)
+    """
 
 
 SHOWN_IN_HTML = 50  # items of the table in a notebook
 
 
 class Estimates(NamedTuple):
-    """Estimates and the ends of their intervals."""
+    """Estimates and the ends of their intervals.
+
+    Parameters
+    ----------
+    estimate : ndarray of float
+        [items] what is estimated.
+    low, high : ndarray of float
+        [items] ends of the intervals.
+
+    See Also
+    --------
+    tierrank.RankAggregator.intervals : Of worths.
+    tierrank.RankAggregator.expected_ranks : Of ranks.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+    >>> estimate, low, high = fitted.intervals()
+    >>> bool((low < estimate).all() and (estimate < high).all())
+    True
+    """
 
     estimate: FloatArray
     low: FloatArray
@@ -92,17 +132,40 @@ class Worths(Learned):
     def covariance(
         self, items: Sequence[Any] | None = None, kind: Kind | None = None
     ) -> FloatArray:
-        """[items, items] covariance of the centred log-worths.
+        """Compute the covariance of the centred log-worths.
 
         All items at once take memory for items² numbers, and are limited to
         `tierrank.training.covariance.MOST_DENSE`. Beyond that, ask for some of them.
 
         Parameters
         ----------
-        items
-            names; None for all
-        kind
-            "information" or "sandwich"; None as the estimator was told
+        items : sequence, optional
+            Names; None for all.
+        kind : {"information", "sandwich"}, optional
+            "information" or "sandwich"; None as the estimator was told.
+
+        Returns
+        -------
+        ndarray of float
+            [items, items] in the order of `items`.
+
+        Raises
+        ------
+        ValueError
+            The objective has no covariance, or an item is not known.
+
+        See Also
+        --------
+        quasi_variances : A number an item, for differences.
+        bootstrap : Without an approximation.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> fitted.covariance().round(3)
+        array([[ 0.375, -0.375],
+               [-0.375,  0.375]])
         """
         self._check_fitted()
         codes = None if items is None else self._codes(items)
@@ -166,20 +229,36 @@ class Worths(Learned):
     def intervals(
         self, level: float = 0.95, scale: str = "log-worth", *, anchor: Any = None
     ) -> Estimates:
-        """[items] log-worths, ratings or worths, with Wald intervals.
+        """Compute log-worths, ratings or worths, with Wald intervals.
 
         Those of worths are computed for their log-odds, so that they are probabilities.
 
         Parameters
         ----------
-        level
-            how often such an interval holds the true value
-        scale
+        level : float
+            How often such an interval holds the true value.
+        scale : {"log-worth", "elo", "worth"}
             "log-worth"; "elo", ratings as in chess, with 400 / ln 10 points a log-worth; or
-            "worth", the probability to be the first of all
-        anchor
-            the item that stands at 0, and at 1000 of ratings; or it and its place, as in
+            "worth", the probability to be the first of all.
+        anchor : str or mapping, optional
+            The item that stands at 0, and at 1000 of ratings; or it and its place, as in
             ``{"ann": 1200}``. Intervals are of the difference from it. None: the average item does.
+
+        Returns
+        -------
+        Estimates
+            [items] estimates, and the ends of their intervals.
+
+        Raises
+        ------
+        ValueError
+            There are no standard errors, the item is not known, or the level is not between 0 and
+            1.
+
+        See Also
+        --------
+        summary : As a table.
+        rank_intervals : Of ranks.
 
         Examples
         --------
@@ -193,30 +272,83 @@ class Worths(Learned):
         return Estimates(found.estimate, found.low, found.high)
 
     def quasi_variances(self) -> QuasiVariances:
-        """[items] numbers q with var(w_i − w_j) ≈ q_i + q_j (Firth and de Menezes, 2004)."""
+        """Compute quasi-variances: numbers q with var(w_i − w_j) ≈ q_i + q_j.
+
+        By Firth and de Menezes (2004). Intervals of w_i ± 1.96 √q_i can be compared with each
+        other.
+
+        Returns
+        -------
+        QuasiVariances
+            [items] q, and how far they are off.
+
+        Raises
+        ------
+        ValueError
+            There are no standard errors, or fewer than three items.
+
+        See Also
+        --------
+        covariance : What they approximate.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b", "c"], ["b", "a", "c"], ["c", "a", "b"]])
+        >>> fitted.quasi_variances().standard_errors.shape
+        (3,)
+        """
         return quasi_variances(self.covariance())
 
     # -- who is above whom --------------------------------------------------------------------
 
     def ranking(self) -> list[Any]:
-        """The items, best first."""
-        return [self.items_[number] for number in self._order()]
-
-    def predict_proba(self, above: Any, below: Any, *, level: float | None = None) -> Any:
-        """Exact probability that an item, or a whole set, is above another.
-
-        Parameters
-        ----------
-        above, below
-            an item's name, or several names in a list, tuple or set: every one of `above` is to
-            precede every one of `below`. What else takes part does not matter.
-        level
-            with it, also the ends of an interval of this level (by the normal approximation on
-            the scale of log-odds)
+        """List the items, best first.
 
         Returns
         -------
-        a float, or three: the probability and the ends of its interval
+        list
+            Their names.
+
+        See Also
+        --------
+        tiers : Where the data do not tell them apart.
+        summary : With worths and intervals.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]]).ranking()
+        ['a', 'b']
+        """
+        return [self.items_[number] for number in self._order()]
+
+    def predict_proba(self, above: Any, below: Any, *, level: float | None = None) -> Any:
+        """Compute the exact probability that an item, or a whole set, is above another.
+
+        Parameters
+        ----------
+        above, below : object or sequence
+            An item's name, or several names in a list, tuple or set: every one of `above` is to
+            precede every one of `below`. What else takes part does not matter.
+        level : float, optional
+            With it, also the ends of an interval of this level (by the normal approximation on
+            the scale of log-odds).
+
+        Returns
+        -------
+        float or tuple of float
+            The probability; with `level` also the ends of its interval.
+
+        Raises
+        ------
+        ValueError
+            An item is not known, or stands on both sides.
+
+        See Also
+        --------
+        pairwise_proba : Of all pairs.
+        tierrank.log_prob_above : From scores.
 
         Examples
         --------
@@ -254,18 +386,67 @@ class Worths(Learned):
         return p, float(low), float(high)
 
     def pairwise_proba(self, items: Sequence[Any] | None = None) -> FloatArray:
-        """[items, items] exact probability that the item of the row is above the column's."""
+        """Compute the exact probabilities that one item is above another, of all pairs.
+
+        Parameters
+        ----------
+        items : sequence, optional
+            Names; None for all.
+
+        Returns
+        -------
+        ndarray of float
+            [items, items] that the item of the row is above the column's; 0.5 of itself.
+
+        Raises
+        ------
+        ValueError
+            An item is not known.
+
+        See Also
+        --------
+        predict_proba : Of one pair, or of sets, with intervals.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> fitted.pairwise_proba().round(3)
+        array([[0.5  , 0.667],
+               [0.333, 0.5  ]])
+        """
         codes = None if items is None else self._codes(items)
         return rank_probabilities.pairwise_probabilities(self.log_worths_, codes)
 
     def log_prob(self, rankings: Any) -> FloatArray:
-        """[lists] exact log-probabilities of rankings of these items, seen or not.
+        """Compute the exact log-probabilities of rankings of these items, seen or not.
 
         Parameters
         ----------
-        rankings
-            as `Tiers.from_rankings` takes them, of these items; or `tierrank.data.Rankings` or a
-            `Tiers` of this very catalogue
+        rankings : Rankings, Tiers or iterable
+            As `Tiers.from_rankings` takes them, of these items; or `tierrank.data.Rankings` or a
+            `Tiers` of this very catalogue.
+
+        Returns
+        -------
+        ndarray of float
+            [lists] log-probabilities.
+
+        Raises
+        ------
+        ValueError
+            A ranking names an item that is not known.
+
+        See Also
+        --------
+        tierrank.log_prob : From scores.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> np.exp(fitted.log_prob([["a", "b"]])).round(3)
+        array([0.667])
         """
         return np.asarray(log_prob(self.log_worths_, self._tiers_of(rankings)))
 
@@ -288,18 +469,79 @@ class Worths(Learned):
     def expected_ranks(
         self, level: float = 0.95, *, draws: int = 1000, random_state: int = 0
     ) -> Estimates:
-        """[items] expected places in a full ranking of all, from 1.
+        """Compute the expected places in a full ranking of all items, from 1.
 
         Intervals are percentiles over worths drawn from the estimate's normal approximation.
+
+        Parameters
+        ----------
+        level : float
+            How often such an interval holds the true value.
+        draws : int
+            How many worths are drawn.
+        random_state : int
+            A seed of what is drawn.
+
+        Returns
+        -------
+        Estimates
+            [items] 1 + Σ_j P(j above i), and the ends of intervals.
+
+        Raises
+        ------
+        ValueError
+            There are no standard errors.
+
+        See Also
+        --------
+        rank_intervals : Ranks an item may truly have.
+        top_k_proba : The chance of one of the first places.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> fitted.expected_ranks().estimate.round(3)
+        array([1.333, 1.667])
         """
         return self._with_draws(rank_probabilities.expected_ranks, level, draws, random_state)
 
     def top_k_proba(
         self, k: int, level: float | None = None, *, draws: int = 1000, random_state: int = 0
     ) -> FloatArray | Estimates:
-        """[items] exact probabilities to be among the first k of a full ranking of all.
+        """Compute the exact probabilities to be among the first k of a full ranking of all.
 
-        With `level`, also intervals, as in `expected_ranks`.
+        Parameters
+        ----------
+        k : int
+            How many places.
+        level : float, optional
+            With it, also intervals, as in `expected_ranks`.
+        draws : int
+            How many worths are drawn for them.
+        random_state : int
+            A seed of what is drawn.
+
+        Returns
+        -------
+        ndarray of float or Estimates
+            [items] probabilities; with `level`, and the ends of intervals.
+
+        Raises
+        ------
+        ValueError
+            k is no number of places, or there are no standard errors for intervals.
+
+        See Also
+        --------
+        expected_ranks : The mean place.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> fitted.top_k_proba(1).round(3)
+        array([0.667, 0.333])
         """
         check_count("k", k)
         function = partial(rank_probabilities.top_k_probabilities, k=min(k, len(self.items_)))
@@ -317,13 +559,68 @@ class Worths(Learned):
     def rank_intervals(
         self, level: float = 0.95, *, draws: int = 1000, random_state: int = 0
     ) -> IntArray:
-        """[items, 2] ranks an item may truly have, from 1, by its differences with all others."""
+        """Compute the ranks an item may truly have, from 1, by its differences with all others.
+
+        Parameters
+        ----------
+        level : float
+            How often all intervals together hold the true ranks.
+        draws : int
+            How many worths are drawn for the critical values.
+        random_state : int
+            A seed of what is drawn.
+
+        Returns
+        -------
+        ndarray of int
+            [items, 2] first and last rank.
+
+        Raises
+        ------
+        ValueError
+            There are no standard errors.
+
+        See Also
+        --------
+        expected_ranks : The mean place of a new ranking.
+        tiers : Items that the data do not tell apart.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> fitted.rank_intervals()
+        array([[1, 2],
+               [1, 2]])
+        """
         return rank_intervals.rank_intervals(
             self.log_worths_, self.covariance(), level=level, draws=draws, seed=random_state
         )
 
     def tiers(self) -> TierCut:
-        """Cut the ranking into tiers of items that the data do not tell apart; see `TierCut`."""
+        """Cut the ranking into tiers of items that the data do not tell apart.
+
+        Returns
+        -------
+        TierCut
+            The tiers, best first, and how sure they are.
+
+        Raises
+        ------
+        ValueError
+            There are no standard errors.
+
+        See Also
+        --------
+        rank_intervals : Ranks an item may truly have.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["a", "b", "c"], ["b", "a", "c"]] * 20 + [["c", "a", "b"]]
+        >>> tr.RankAggregator().fit(votes).tiers().tiers  # a and b, over c
+        (array([0, 1]), array([2]))
+        """
         from tierrank.aggregation.tier_cuts import cut_into_tiers
 
         return cut_into_tiers(self.log_worths_, self.covariance())
@@ -338,22 +635,66 @@ class Worths(Learned):
         scale: str = "log-worth",
         anchor: Any = None,
     ) -> WorthTable:
-        """The ranking as a table to print: worths, standard errors, intervals.
+        """Make a table of the ranking to print: worths, standard errors, intervals.
 
         Parameters
         ----------
-        level
-            of the intervals
-        top
-            how many items to show; None for all
-        scale, anchor
-            as in `intervals`
+        level : float
+            Of the intervals.
+        top : int, optional
+            How many items to show; None for all.
+        scale : {"log-worth", "elo", "worth"}
+            As in `intervals`.
+        anchor : str or mapping, optional
+            As in `intervals`.
+
+        Returns
+        -------
+        WorthTable
+            It prints as text, and shows as HTML in a notebook.
+
+        See Also
+        --------
+        to_frame : For pandas.
+        report : A page of all there is to say.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> print(fitted.summary(scale="elo", anchor={"b": 1200}))
+        RankAggregator, pl-partition, information: 2 items, 3 lists, log-likelihood -1.91, AIC 5.819
+        rank  item  rating  std err  [0.025  0.975]   worth
+           1  a     1320.4    212.8   903.4  1737.4  0.6667
+           2  b     1200.0      0.0  1200.0  1200.0  0.3333
         """
         self._check_fitted()
         return worth_table(self, level, top, scale_from(scale, anchor))
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
-        """What was estimated beside worths, such as a parameter of ties, with intervals."""
+        """List what was estimated beside worths, such as a parameter of ties, with intervals.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+
+        Returns
+        -------
+        list of Parameter
+            It is empty where there is nothing but worths.
+
+        See Also
+        --------
+        summary : Shows them below the worths.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("a", "b", 1), ("b", "a", 1), ("a", "b", 0), ("a", "b", 1)]
+        >>> [parameter.name for parameter in tr.PairedTies().fit(games).parameters()]
+        ['log v (ties)']
+        """
         self._check_fitted()
         return []
 
@@ -369,7 +710,7 @@ class Worths(Learned):
         scale: str = "log-worth",
         anchor: Any = None,
     ) -> DataFrame:
-        """The ranking as a frame of pandas, best first.
+        """Make a frame of pandas of the ranking, best first.
 
         Its columns are rank, item, log_worth, standard_error, low, high (the ends of the interval)
         and worth, as `tierrank aggregate --csv` calls them; NaN where there are no standard errors.
@@ -378,12 +719,32 @@ class Worths(Learned):
 
         Parameters
         ----------
-        level
-            of the intervals
-        top
-            how many items; None for all
-        scale, anchor
-            as in `intervals`
+        level : float
+            Of the intervals.
+        top : int, optional
+            How many items; None for all.
+        scale : {"log-worth", "elo", "worth"}
+            As in `intervals`.
+        anchor : str or mapping, optional
+            As in `intervals`.
+
+        Returns
+        -------
+        DataFrame
+            A row an item.
+
+        See Also
+        --------
+        summary : To print.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> fitted.to_frame()[["rank", "item", "worth"]].round(3)
+           rank item  worth
+        0     1    a  0.667
+        1     2    b  0.333
         """
         try:
             import pandas as pd
@@ -421,14 +782,35 @@ class Worths(Learned):
 
         Parameters
         ----------
-        ax
-            matplotlib's axes to draw on; None for a new figure
-        level
-            of the intervals
-        top
-            how many items
-        scale, anchor
-            as in `intervals`
+        ax : Axes, optional
+            Matplotlib's axes to draw on; None for a new figure.
+        level : float
+            Of the intervals.
+        top : int
+            How many items.
+        scale : {"log-worth", "elo", "worth"}
+            As in `intervals`.
+        anchor : str or mapping, optional
+            As in `intervals`.
+
+        Returns
+        -------
+        Axes
+            What was drawn on.
+
+        See Also
+        --------
+        summary : The numbers.
+        report : A page with this picture.
+
+        Examples
+        --------
+        >>> import matplotlib.pyplot as plt
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> ax = fitted.plot(plt.figure().add_subplot(), level=0.9)
+        >>> len(ax.get_yticklabels())
+        2
         """
         # Results show themselves: a door from here to the room that shows, opened when asked.
         from tierrank.report.plots import draw_worths, new_axes
@@ -570,12 +952,34 @@ class FittedWorths(Worths):
 
         Parameters
         ----------
-        replicates
-            how many fits
-        random_state
-            a seed of what is drawn
-        watch
-            called after every fit
+        replicates : int
+            How many fits.
+        random_state : int, optional
+            A seed of what is drawn.
+        watch : callable, optional
+            Called after every fit.
+
+        Returns
+        -------
+        Bootstrap
+            The log-worths of each fit, with standard errors and percentile intervals.
+
+        Raises
+        ------
+        ValueError
+            The model was loaded: what it was fitted to is not saved with it.
+
+        See Also
+        --------
+        covariance : By second derivatives.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["a", "b"]] * 20 + [["b", "a"]] * 10
+        >>> boot = tr.RankAggregator().fit(votes).bootstrap(20, random_state=1)
+        >>> boot.log_worths.shape
+        (20, 2)
         """
         check_is_fitted(self, "log_worths_")
         check_count("replicates", replicates, least=2)
@@ -604,19 +1008,33 @@ class FittedWorths(Worths):
         worst: int = 10,
         random_state: int | None = 0,
     ) -> GoodnessOfFit:
-        """Whether one worth an item explains what was seen of pairs; see `GoodnessOfFit`.
+        """Test whether one worth an item explains what was seen of pairs.
 
         Parameters
         ----------
-        data
-            what was fitted, for a model that was loaded: it is saved without
-        draws
-            data sets that are drawn from the model, to compare with; None: 199, or as many of them
-            as are done in some seconds
-        worst
-            how many pairs and triples are listed
-        random_state
-            a seed of what is drawn
+        data : object, optional
+            What was fitted, for a model that was loaded: it is saved without.
+        draws : int, optional
+            Data sets that are drawn from the model, to compare with; None: 199, or as many of them
+            as are done in some seconds.
+        worst : int
+            How many pairs and triples are listed.
+        random_state : int, optional
+            A seed of what is drawn.
+
+        Returns
+        -------
+        GoodnessOfFit
+            The test, and the pairs and triples that fit worst.
+
+        Raises
+        ------
+        ValueError
+            The model was loaded, and `data` is not given; or no two items were compared.
+
+        See Also
+        --------
+        bootstrap : Intervals that do not rest on the model.
 
         Examples
         --------
@@ -641,7 +1059,7 @@ class FittedWorths(Worths):
         raise ValueError(f"{type(self).__name__} does not say what it expects of pairs of items")
 
     def next_pairs(self, number: int = 100, *, top: int = 10) -> NextPairs:
-        """Which pairs to ask next: those whose games make the first places surest.
+        """Choose which pairs to ask next: those whose games make the first places surest.
 
         What the next games are to make small is the variance of the differences of log-worths
         between each of the first `top` items and all others, weighted by how open their order is.
@@ -651,10 +1069,24 @@ class FittedWorths(Worths):
 
         Parameters
         ----------
-        number
-            how many games
-        top
-            how many first places are to become sure
+        number : int
+            How many games.
+        top : int
+            How many first places are to become sure.
+
+        Returns
+        -------
+        NextPairs
+            The pairs, how many games of each, and how much they tell.
+
+        Raises
+        ------
+        ValueError
+            There are no standard errors.
+
+        See Also
+        --------
+        games_to_separate : How many games two items need.
 
         Examples
         --------
@@ -675,7 +1107,7 @@ class FittedWorths(Worths):
         return next_pairs(self, number, top)
 
     def games_to_separate(self, a: Any, b: Any, level: float = 0.95, power: float = 0.8) -> int:
-        """How many more games between two items it takes to tell which is better.
+        """Compute how many more games between two items it takes to tell which is better.
 
         So many that the interval of this level of the difference of their log-worths will leave out
         0 with a probability of `power`, if they differ as they do by the estimate. That is a guess
@@ -683,12 +1115,33 @@ class FittedWorths(Worths):
 
         Parameters
         ----------
-        a, b
-            names of two items
-        level
-            of the interval
-        power
-            how probable it is that these games suffice
+        a, b : object
+            Names of two items.
+        level : float
+            Of the interval.
+        power : float
+            How probable it is that these games suffice.
+
+        Returns
+        -------
+        int
+            The number of games; 0 if they are told apart already.
+
+        Raises
+        ------
+        ValueError
+            An item is not known, or the two do not differ at all.
+
+        See Also
+        --------
+        next_pairs : Which games tell most.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"]] * 20 + [["b", "a"]] * 10)
+        >>> fitted.games_to_separate("a", "b")
+        32
         """
         from tierrank.aggregation.next_pairs import games_to_separate
 
@@ -738,18 +1191,44 @@ class FittedWorths(Worths):
 
         Parameters
         ----------
-        path
-            of the file
-        title
-            what was ranked
-        level
-            of all intervals
-        top_k
-            also show the probability of a place among the first k (not of games)
-        data
-            what was fitted, for a model that was loaded: it is saved without
-        scale, anchor
-            as in `intervals`
+        path : path-like
+            The file to write.
+        title : str
+            What was ranked.
+        level : float
+            Of all intervals.
+        top_k : int, optional
+            Also show the probability of a place among the first k (not of games).
+        data : object, optional
+            What was fitted, for a model that was loaded: it is saved without.
+        scale : {"log-worth", "elo", "worth"}
+            As in `intervals`.
+        anchor : str or mapping, optional
+            As in `intervals`.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        ValueError
+            The model was loaded, and `data` is not given; or there are no standard errors.
+
+        See Also
+        --------
+        summary : The table alone.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = fitted.report(pathlib.Path(folder, "votes.html"), title="Votes")
+        ...     "<h1>Votes</h1>" in page.read_text()
+        True
         """
         from tierrank.report.aggregation import write_page
         from tierrank.report.from_fit import page_of
@@ -794,17 +1273,29 @@ def log_odds_interval(
 class Bootstrap:
     """Estimates from lists that were drawn, with replacement, from those that were seen.
 
-    Attributes
+    Parameters
     ----------
-    items
-        their names
-    estimate
-        [items] centred log-worths of all lists
-    log_worths
-        [replicates, items] centred log-worths of the drawn ones
-    without_estimate
-        replicates that had no finite estimate and are left out: in these, some item was never
+    items : tuple
+        Their names.
+    estimate : ndarray of float
+        [items] centred log-worths of all lists.
+    log_worths : ndarray of float
+        [replicates, items] centred log-worths of the drawn ones.
+    without_estimate : int
+        Replicates that had no finite estimate and are left out: in these, some item was never
         beaten, or never beat another. Where they are many, intervals are too short.
+
+    See Also
+    --------
+    tierrank.RankAggregator.bootstrap : Gives it.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> votes = [["a", "b"]] * 20 + [["b", "a"]] * 10
+    >>> boot = tr.RankAggregator().fit(votes).bootstrap(20, random_state=1)
+    >>> boot.items, boot.estimate.round(3)
+    (('a', 'b'), array([ 0.347, -0.347]))
     """
 
     items: tuple[Any, ...]
@@ -818,11 +1309,51 @@ class Bootstrap:
         return np.asarray(self.log_worths.std(axis=0, ddof=1))
 
     def covariance(self) -> FloatArray:
-        """[items, items] over the replicates."""
+        """Compute the covariance of the log-worths over the replicates.
+
+        Returns
+        -------
+        ndarray of float
+            [items, items] numbers.
+
+        See Also
+        --------
+        standard_errors : The roots of its diagonal.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["a", "b"]] * 20 + [["b", "a"]] * 10
+        >>> tr.RankAggregator().fit(votes).bootstrap(20, random_state=1).covariance().shape
+        (2, 2)
+        """
         return np.atleast_2d(np.cov(self.log_worths, rowvar=False))
 
     def intervals(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """([items], [items]) ends of percentile intervals of log-worths."""
+        """Compute percentile intervals of the log-worths.
+
+        Parameters
+        ----------
+        level : float
+            How often such an interval holds the true value.
+
+        Returns
+        -------
+        low, high : ndarray of float
+            [items] ends of the intervals.
+
+        See Also
+        --------
+        tierrank.RankAggregator.intervals : By the normal approximation.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["a", "b"]] * 20 + [["b", "a"]] * 10
+        >>> low, high = tr.RankAggregator().fit(votes).bootstrap(20, random_state=1).intervals(0.9)
+        >>> bool((low < high).all())
+        True
+        """
         reach(level)  # refuses a wrong one
         tails = [(1 - level) / 2, (1 + level) / 2]
         low, high = np.quantile(self.log_worths, tails, axis=0)

@@ -22,7 +22,31 @@ SHOWN_OF_MANY = 20  # items of a table that would otherwise have more than MOST_
 
 
 class Parameter(NamedTuple):
-    """A parameter beside the worths, such as that of ties, with its interval."""
+    """A parameter beside the worths, such as that of ties, with its interval.
+
+    Parameters
+    ----------
+    name : str
+        What it is, as tables call it.
+    estimate : float
+        Its value.
+    standard_error : float
+        Of the estimate.
+    low, high : float
+        Ends of the interval.
+
+    See Also
+    --------
+    tierrank.PairedTies.parameters : Gives them.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> games = [("a", "b", 1), ("b", "a", 1), ("a", "b", 0), ("b", "a", 0)]
+    >>> (ties,) = tr.PairedTies().fit(games).parameters()
+    >>> round(ties.estimate, 3)  # log v: as many ties as wins of either
+    0.693
+    """
 
     name: str
     estimate: float
@@ -35,28 +59,42 @@ class Parameter(NamedTuple):
 class WorthTable:
     """Items, best first, with log-worths, standard errors and intervals; printed, a table.
 
-    Attributes
+    Parameters
     ----------
-    items
-        [shown] names
-    ranks
-        [shown] places, from 1
-    log_worths, worths
-        [shown] centred log-worths; worths, which over all items sum to 1
-    scale, estimates
-        on which the table tells worths, log-worths if not asked otherwise; [shown] where they are
-    standard_errors, lower, upper
-        [shown] of the estimates; NaN where there are none
-    level
-        how often such an interval holds the true value
-    note
-        what was fitted, in a few lines
-    parameters
-        what was estimated beside worths: of ties (on the log scale), of the first side, of features
-    coefficients
-        those of features with z and p-values; None: there are none
-    of_games
-        whether the fit was one to games: parameters are printed below the items, and no ranks
+    items : tuple
+        [shown] names.
+    ranks : ndarray of int
+        [shown] places, from 1.
+    log_worths, worths : ndarray of float
+        [shown] centred log-worths; worths, which over all items sum to 1.
+    standard_errors, lower, upper : ndarray of float
+        [shown] of the estimates; NaN where there are none.
+    level : float
+        How often such an interval holds the true value.
+    note : str
+        What was fitted, in a few lines.
+    parameters : tuple of Parameter
+        What was estimated beside worths: of ties (on the log scale), of the first side, of
+        features.
+    coefficients : CoefficientTable, optional
+        Those of features with z and p-values; None: there are none.
+    of_games : bool
+        Whether the fit was one to games: parameters are printed below the items, and no ranks.
+    scale : Scale
+        On which the table tells worths, log-worths if not asked otherwise.
+    estimates : ndarray of float
+        [shown] where they are on that scale.
+
+    See Also
+    --------
+    tierrank.RankAggregator.summary : Gives it.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> table = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]]).summary()
+    >>> table.items, table.worths.round(3)
+    (('a', 'b'), array([0.667, 0.333]))
     """
 
     items: tuple[Any, ...]
@@ -75,7 +113,23 @@ class WorthTable:
     estimates: FloatArray = field(default_factory=lambda: np.empty(0))
 
     def to_html(self) -> str:
-        """The table as HTML, and one of what was estimated beside worths; names are only text."""
+        """Make HTML of the table, and of what was estimated beside worths; names are only text.
+
+        Returns
+        -------
+        str
+            Two tables at the most.
+
+        See Also
+        --------
+        tierrank.RankAggregator.report : A whole page.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> tr.RankAggregator().fit([["a", "b"], ["b", "a"]]).summary().to_html().count("<table")
+        1
+        """
         ends = f"{100 * self.level:g}% interval"
         rows = [
             [f"{rank}", f"<bdi>{escape(str(name))}</bdi>", *_estimate(row, self._form), *worth]

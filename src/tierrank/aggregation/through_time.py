@@ -87,43 +87,48 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    model
-        of games that may end in a tie, "davidson", "rao-kupper" or "bradley-terry", as in
+    model : {"davidson", "rao-kupper", "bradley-terry", "plackett-luce"}
+        Of games that may end in a tie, "davidson", "rao-kupper" or "bradley-terry", as in
         `PairedTies`; or "plackett-luce", the exact likelihood of lists with ties, as in
-        `RankAggregator`
-    time
-        the column that says when: of a frame, or beside the lists or games
-        (``read_rankings(path, keep=["date"])``)
-    step
-        how long a period is: "30d", "2w", "12h"; "1m", "1y" for months and years of the calendar;
-        a number where times are plain numbers
-    variance
-        σ², of the change of a log-worth in one step; None: it is estimated
-    prior
-        "gaussian:3" or the like: of an item's first log-worth, with this standard deviation
-    ties
-        what "bradley-terry" does with ties, as in `PairedTies`
-    home
-        models of games: whether the first side has an advantage, the same at all times
-    max_iter
-        most steps of Newton's method
+        `RankAggregator`.
+    time : str
+        The column that says when: of a frame, or beside the lists or games
+        (``read_rankings(path, keep=["date"])``).
+    step : str or float
+        How long a period is: "30d", "2w", "12h"; "1m", "1y" for months and years of the calendar;
+        a number where times are plain numbers.
+    variance : float, optional
+        The variance σ² of the change of a log-worth in one step; None: it is estimated.
+    prior : str
+        "gaussian:3" or the like: of an item's first log-worth, with this standard deviation.
+    ties : {"refuse", "half", "drop"}, optional
+        What "bradley-terry" does with ties, as in `PairedTies`.
+    home : bool
+        Models of games: whether the first side has an advantage, the same at all times.
+    max_iter : int
+        Most steps of Newton's method.
 
     Attributes
     ----------
-    items_
-        names of the items that were seen
-    periods_
-        [periods] when those begin in which something was seen: dates in ISO's form, or numbers
-    log_worths_, standard_errors_, worths_
+    items_ : tuple
+        Names of the items that were seen.
+    periods_ : tuple
+        [periods] when those begin in which something was seen: dates in ISO's form, or numbers.
+    log_worths_, standard_errors_, worths_ : ndarray of float
         [items] in the last period, as in `PairedTies`: log-worths with mean 0. They are counted
         from the average of all items, each where it was last seen.
-    variance_
-        σ², estimated or as it was given
-    log_likelihood_
-        the log of the marginal likelihood: worths, and the parameters of ties and of the first
-        side (with a flat density), are integrated out, by Laplace's approximation
-    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_
-        how the fit went, as in `RankAggregator`
+    variance_ : float
+        The variance σ², estimated or as it was given.
+    log_likelihood_ : float
+        The log of the marginal likelihood: worths, and the parameters of ties and of the first
+        side (with a flat density), are integrated out, by Laplace's approximation.
+    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_ : object
+        How the fit went, as in `RankAggregator`.
+
+    See Also
+    --------
+    PairedTies : Games whose sides do not change.
+    RankAggregator : Lists whose items do not change.
 
     Examples
     --------
@@ -193,23 +198,44 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        data
-            games as `PairedTies.fit` takes them, or lists as `RankAggregator.fit` does; a frame of
-            pandas, polars or pyarrow; `Games` or `Rankings` with the column `time` beside them
-        weights
-            [games or lists] how often each was seen, 0 or more
-        times
+        data : Games, Rankings, iterable or DataFrame
+            Games as `PairedTies.fit` takes them, or lists as `RankAggregator.fit` does; a frame of
+            pandas, polars or pyarrow; `Games` or `Rankings` with the column `time` beside them.
+        weights : array_like, optional
+            [games or lists] how often each was seen, 0 or more.
+        times : array_like, optional
             [games or lists] when each was, where no column says it: dates in ISO's form,
-            datetime64, or numbers
-        neutral
+            datetime64, or numbers.
+        neutral : array_like or str, optional
             [games] booleans, with `home`: games whose first side had no advantage; of a frame, the
-            column
-        rest
-            of lists, as in `RankAggregator.fit`
-        watch
-            called after every variance that was tried, and every step of Newton's method
-        columns
-            of a frame, as in `PairedTies.fit`
+            column.
+        rest : {"absent", "last"}
+            Of lists, as in `RankAggregator.fit`.
+        watch : callable, optional
+            Called after every variance that was tried, and every step of Newton's method.
+        **columns
+            Those of a frame, as in `PairedTies.fit`.
+
+        Returns
+        -------
+        WorthsThroughTime
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        through_time : The worths of all periods.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
+        >>> tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3]).periods_
+        (1, 2, 3)
         """
         self._check()
         begun = clock.perf_counter()
@@ -389,7 +415,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
     # -- through time -------------------------------------------------------------------------
 
     def through_time(self, level: float = 0.95, items: Sequence[Any] | None = None) -> Estimates:
-        """[items, periods] log-worths in all of `periods_`, with the ends of their bands.
+        """Compute log-worths in all of `periods_`, with the ends of their bands.
 
         They are counted from the average over all items, each where it was seen last (or will be
         first). Between an item's games and after the last of them, bands are wider; before the
@@ -397,10 +423,33 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        level
-            how often such an interval holds the true value
-        items
-            names; None for all
+        level : float
+            How often such an interval holds the true value.
+        items : sequence, optional
+            Names; None for all.
+
+        Returns
+        -------
+        Estimates
+            [items, periods] log-worths, and the ends of bands.
+
+        Raises
+        ------
+        ValueError
+            An item is not known.
+
+        See Also
+        --------
+        plot_through_time : As a picture.
+        curves_frame : As a frame.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3])
+        >>> fitted.through_time().estimate.shape
+        (2, 3)
         """
         check_is_fitted(self)
         codes = np.arange(len(self.items_)) if items is None else self._codes(list(items))
@@ -410,7 +459,32 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return Estimates(estimate, estimate - margin, estimate + margin)
 
     def curves_frame(self, level: float = 0.95, items: Sequence[Any] | None = None) -> DataFrame:
-        """The same as a long frame of pandas: item, period, log_worth, low, high."""
+        """Make a long frame of pandas of the log-worths in all periods.
+
+        Parameters
+        ----------
+        level : float
+            Of the bands.
+        items : sequence, optional
+            Names; None for all.
+
+        Returns
+        -------
+        DataFrame
+            Columns item, period, log_worth, low and high.
+
+        See Also
+        --------
+        through_time : As arrays.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3])
+        >>> list(fitted.curves_frame().columns)
+        ['item', 'period', 'log_worth', 'low', 'high']
+        """
         import pandas as pd
 
         found = self.through_time(level, items)
@@ -439,14 +513,33 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        ax
-            matplotlib's axes to draw on; None for a new figure
-        items
-            names; None for the best of the last period
-        top
-            how many of these
-        level
-            of the bands
+        ax : Axes, optional
+            Matplotlib's axes to draw on; None for a new figure.
+        items : sequence, optional
+            Names; None for the best of the last period.
+        top : int
+            How many of these.
+        level : float
+            Of the bands.
+
+        Returns
+        -------
+        Axes
+            What was drawn on.
+
+        See Also
+        --------
+        through_time : The numbers.
+
+        Examples
+        --------
+        >>> import matplotlib.pyplot as plt
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3])
+        >>> ax = fitted.plot_through_time(plt.figure().add_subplot(), top=2)
+        >>> len(ax.lines) >= 2
+        True
         """
         from tierrank.report.plots import draw_through_time, new_axes
 
@@ -463,9 +556,31 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return ax
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
-        """How far log-worths go in a step (σ, if it was estimated), ties, and the first side.
+        """List how far log-worths go in a step (σ, if it was estimated), ties, and the first side.
 
         The interval of σ is one of its logarithm.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+
+        Returns
+        -------
+        list of Parameter
+            With their intervals.
+
+        See Also
+        --------
+        summary : Shows them below the worths.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3])
+        >>> [parameter.name for parameter in fitted.parameters()]
+        ['log v (ties)']
         """
         check_is_fitted(self)
         reached, found = reach(level), []
@@ -496,20 +611,44 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         neutral: bool = False,
         level: float | None = None,
     ) -> Any:
-        """Probabilities with the worths of some time.
+        """Compute probabilities with the worths of some time.
 
         Parameters
         ----------
-        a, b
-            as in `PairedTies.predict_proba`, which gives those of a win, a tie and a loss; or, of
-            "plackett-luce", as in `RankAggregator.predict_proba`
-        at
-            when: a date or a number; None for the last period. After that, worths stay where they
+        a, b : object or sequence
+            As in `PairedTies.predict_proba`, which gives those of a win, a tie and a loss; or, of
+            "plackett-luce", as in `RankAggregator.predict_proba`.
+        at : str or float, optional
+            When: a date or a number; None for the last period. After that, worths stay where they
             are and get less certain.
-        neutral
-            with `home`, whether the first side has no advantage
-        level
-            with it, also intervals: for the last period, and after it
+        neutral : bool
+            With `home`, whether the first side has no advantage.
+        level : float, optional
+            With it, also intervals: for the last period, and after it.
+
+        Returns
+        -------
+        object
+            As those two give it: three probabilities of games, one of lists; with `level`,
+            intervals too.
+
+        Raises
+        ------
+        ValueError
+            An item is not known, or was not seen yet at that time.
+
+        See Also
+        --------
+        log_prob : Of what was seen.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3])
+        >>> win, tie, loss = fitted.predict_proba("ann", "bob", at=2)
+        >>> round(win + tie + loss, 6)
+        1.0
         """
         snapshot = self._snapshot(at, level is not None)
         if self.of_games:
@@ -517,27 +656,77 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return snapshot.predict_proba(a, b, level=level)
 
     def pairwise_proba(self, items: Sequence[Any] | None = None) -> FloatArray:
-        """[items, items] probability that the row's item is above the column's, in the end."""
+        """Compute the probabilities that one item is above another in the end, of all pairs.
+
+        Parameters
+        ----------
+        items : sequence, optional
+            Names; None for all.
+
+        Returns
+        -------
+        ndarray of float
+            [items, items] that the row's item is above the column's.
+
+        Raises
+        ------
+        ValueError
+            An item is not known.
+
+        See Also
+        --------
+        predict_proba : At any time.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3])
+        >>> fitted.pairwise_proba().shape
+        (2, 2)
+        """
         return np.asarray(self._snapshot(None, False).pairwise_proba(items))
 
     def log_prob(
         self, data: Any, *, times: Any = None, neutral: Any = None, averaged: bool = False
     ) -> FloatArray:
-        """[games or lists] log-probabilities of what was seen then, or is seen later.
+        """Compute the log-probabilities of what was seen then, or is seen later.
 
         Parameters
         ----------
-        data
-            as in `fit`, of these items
-        times
-            when each was, or one time for all; None: as the column beside `data` says, and where
-            there is none, the last period
-        neutral
-            as in `fit`
-        averaged
-            of games in the last period or later: the probability averaged over what is not known of
+        data : Games, Rankings or iterable
+            As in `fit`, of these items.
+        times : array_like, optional
+            When each was, or one time for all; None: as the column beside `data` says, and where
+            there is none, the last period.
+        neutral : array_like, optional
+            As in `fit`.
+        averaged : bool
+            Of games in the last period or later: the probability averaged over what is not known of
             worths, by their normal approximation, in place of that with the estimates. It is nearer
             to ½ the less is known.
+
+        Returns
+        -------
+        ndarray of float
+            [games or lists] log-probabilities.
+
+        Raises
+        ------
+        ValueError
+            An item is not known, or was not seen yet at that time.
+
+        See Also
+        --------
+        predict_proba : Of all outcomes.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3])
+        >>> fitted.log_prob([("ann", "bob", 0)], times=3).shape
+        (1,)
         """
         check_is_fitted(self)
         if times is None:

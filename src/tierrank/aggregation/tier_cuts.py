@@ -45,25 +45,39 @@ NEGATIVE = 0.01  # of the median quasi-variance, in place of one that is not pos
 class TierCut:
     """A ranking cut into tiers.
 
-    Attributes
+    Parameters
     ----------
-    order
+    order : ndarray of int
         [items] numbers of the items, best first.
-    tiers
+    tiers : tuple of ndarray
         For each tier the numbers of its items, best first.
-    tier_of
+    tier_of : ndarray of int
         [items] the tier of each item, 0 being the best.
-    cut_probabilities
+    cut_probabilities : ndarray of float
         [items − 1] the probability that the items at places n and n + 1 of `order` are in
         different tiers.
-    log_evidence
+    log_evidence : float
         Log of the sum of π ∏ Φ over all partitions that keep the fitted order.
-    variances
+    variances : ndarray of float
         [items] the variances that were used, those of independent estimates.
-    mean, spread
-        m and τ, of the tiers' log-worths.
-    criterion
+    mean, spread : float
+        The m and τ of the tiers' log-worths.
+    criterion : str
         What the tiers are, in a sentence.
+
+    See Also
+    --------
+    tierrank.RankAggregator.tiers : Gives it.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> votes = [["a", "b", "c"], ["b", "a", "c"]] * 20 + [["c", "a", "b"]]
+    >>> cut = tr.RankAggregator().fit(votes).tiers()
+    >>> cut.tier_of
+    array([0, 0, 1])
+    >>> cut.criterion
+    "The tiers are the most probable ones among all that keep the fitted order, ..."
     """
 
     order: IntArray
@@ -78,13 +92,53 @@ class TierCut:
     _posterior: TierPosterior = field(repr=False)
 
     def same_tier_probability(self, item: int, other: int) -> float:
-        """The probability that two items are in the same tier."""
+        """Compute the probability that two items are in the same tier.
+
+        Parameters
+        ----------
+        item, other : int
+            Numbers of the items.
+
+        Returns
+        -------
+        float
+            Over all partitions that keep the fitted order.
+
+        See Also
+        --------
+        same_tier_probabilities : Of all pairs.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["a", "b", "c"], ["b", "a", "c"]] * 20 + [["c", "a", "b"]]
+        >>> cut = tr.RankAggregator().fit(votes).tiers()
+        >>> cut.same_tier_probability(0, 1) > 0.5 > cut.same_tier_probability(1, 2)
+        True
+        """
         places = np.empty_like(self.order)
         places[self.order] = np.arange(len(self.order))
         return self._posterior.together(*sorted((int(places[item]), int(places[other]))))
 
     def same_tier_probabilities(self) -> FloatArray:
-        """[items, items] the probabilities that two items are in the same tier."""
+        """Compute the probabilities that two items are in the same tier, of all pairs.
+
+        Returns
+        -------
+        ndarray of float
+            [items, items] probabilities, 1 on the diagonal.
+
+        See Also
+        --------
+        same_tier_probability : Of one pair.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> votes = [["a", "b", "c"], ["b", "a", "c"]] * 20 + [["c", "a", "b"]]
+        >>> tr.RankAggregator().fit(votes).tiers().same_tier_probabilities().shape
+        (3, 3)
+        """
         by_place = self._posterior.all_together()
         result = np.empty_like(by_place)
         result[np.ix_(self.order, self.order)] = by_place
