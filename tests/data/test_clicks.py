@@ -38,12 +38,12 @@ def those(*given: tuple[set[int], set[int], float]) -> Any:
 
 def test_what_two_clicks_of_four_say() -> None:
     log = page(2, 3)
-    assert said(log.lists()) == those(({11, 12}, {10, 13}, 1))
+    assert said(log.lists("unclicked")) == those(({11, 12}, {10, 13}, 1))
     assert said(log.lists("each")) == those(({11}, {10, 12, 13}, 1), ({12}, {10, 11, 13}, 1))
     assert said(log.lists("skip-above")) == those(({11}, {10}, 1), ({12}, {10}, 1))
-    assert said(log.lists(examined="last-click")) == those(({11, 12}, {10}, 1))
-    assert said(log.lists(examined=3)) == those(({11, 12}, {10}, 1))
-    assert said(log.lists(examined=[4])) == said(log.lists())
+    assert said(log.lists("unclicked", examined="last-click")) == those(({11, 12}, {10}, 1))
+    assert said(log.lists("unclicked", examined=3)) == those(({11, 12}, {10}, 1))
+    assert said(log.lists("unclicked", examined=[4])) == said(log.lists("unclicked"))
 
 
 def test_skip_above_says_the_preferences_of_each_click_over_what_was_skipped() -> None:
@@ -69,7 +69,7 @@ def test_equal_sessions_are_counted_together_and_order_matters() -> None:
         "session": [1, 1, 2, 2, 3, 3, 4, 4], "item": list("abababba"),
         "position": [1, 2, 1, 2, 2, 1, 1, 2], "click": [1, 0, 1, 0, 1, 0, 0, 0],
     })  # fmt: skip
-    lists = ClickLog.from_frame(frame, items=["b", "a"]).lists()
+    lists = ClickLog.from_frame(frame, items=["b", "a"]).lists("unclicked")
     assert sorted(lists.weights) == [1, 2]
     assert set(lists.rows) == {0, 1}
     assert lists.effective_sample_size == pytest.approx(3)
@@ -80,13 +80,13 @@ def test_counted_lists_teach_what_all_lists_teach() -> None:
     random = np.random.default_rng(0)
     X = random.normal(size=(6, 2))
     log = simulate_clicks(random.integers(0, 3, 6), [0, 0, 0, 1, 1, 1], [0.0] * 6, 400, seed=2)
-    counted = tr.LinearRanker(tol=0).fit(X, **log.lists().arguments)
+    counted = tr.LinearRanker(tol=0).fit(X, **log.lists("unclicked").arguments)
     told = np.isin(log.session, np.flatnonzero(_tells(log)))
     plain = tr.LinearRanker(tol=0).fit(
         X, log.click[told].astype(float), qid=log.session[told], rows=log.row[told],
         positions=log.position[told],
     )  # fmt: skip
-    assert len(log.lists()) < _tells(log).sum() / 4
+    assert len(log.lists("unclicked")) < _tells(log).sum() / 4
     np.testing.assert_allclose(counted.coef_, plain.coef_, atol=1e-6)
     np.testing.assert_allclose(counted.position_bias_, plain.position_bias_, atol=1e-6)
 
@@ -117,12 +117,12 @@ def test_bad_questions_are_refused() -> None:
     log = page(4)
     for message, ask in {
         "compare is": lambda: log.lists("all"),  # type: ignore[arg-type]
-        "below the last place examined": lambda: log.lists(examined=2),
-        "examined is": lambda: log.lists(examined="half"),
+        "below the last place examined": lambda: log.lists("unclicked", examined=2),
+        "examined is": lambda: log.lists("unclicked", examined="half"),
         "one a place": lambda: log.lists(propensities=[1.0]),
         "probabilities": lambda: log.lists(propensities=[1.0, 0.5, 0.5, 0.0]),
         "clip": lambda: log.lists(propensities=np.ones(4), clip=0.5),
-        "no session tells": lambda: page().lists(),
+        "no session tells": lambda: page().lists("unclicked"),
         "no column 'page'": lambda: ClickLog.from_frame({"item": [1]}, session="page"),
         "is not among items": lambda: ClickLog.from_frame(
             {"session": [1], "item": ["z"], "position": [1], "click": [1]}, items=["a"]
@@ -183,7 +183,7 @@ def test_biases_of_plackett_luce_clicks_are_found_within_their_standard_errors()
         labels, np.repeat(np.arange(10), 9), labels, 6_000, model="plackett-luce", clicks=2, depth=6
     )
     ranker = tr.LinearRanker(features=None, uncertainty="information", position_smoothing=0.0)
-    lists = log.lists()
+    lists = log.lists("unclicked")
     ranker.fit(X, **lists.arguments)
     z = (ranker.position_bias_ + np.log(np.arange(1, 7)))[1:] / ranker.position_standard_errors_[1:]
     assert np.abs(z).max() < 3
@@ -205,7 +205,7 @@ def test_position_based_clicks_each_on_its_own_have_log_propensities_as_biases()
     appeal = np.log(attraction([0, 1, 2], 1, noise=0.3, top=2))
     np.testing.assert_allclose(ranker.coef_, appeal[1:] - appeal[0], atol=0.06)
     together = tr.LinearRanker(features=None, tol=0, position_smoothing=0.0)
-    together.fit(X, **log.lists().arguments)
+    together.fit(X, **log.lists("unclicked").arguments)
     assert together.position_bias_[1] < -np.log(2) - 0.1
 
 

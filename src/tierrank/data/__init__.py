@@ -5,6 +5,7 @@ from tierrank.data.clicks import ClickLists, ClickLog
 from tierrank.data.files import DataFileError
 from tierrank.data.letor import LetorError, read_letor, read_letor_fold, write_letor
 from tierrank.data.multilabel import MultiLabelData, MultiLabelSummary
+from tierrank.data.propensities import Propensities
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games, read_games
@@ -37,6 +38,7 @@ __all__ = [
     "MultiLabelSummary",
     "PrefLib",
     "PrefLibError",
+    "Propensities",
     "RankingData",
     "Rankings",
     "TableError",

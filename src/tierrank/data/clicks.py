@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
+from tierrank.data.propensities import Propensities, learned
 from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers import Tiers
 
-Compare = Literal["unclicked", "each", "skip-above"]
+Compare = Literal["weighed", "unclicked", "each", "skip-above"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,36 +269,79 @@ class ClickLog:
 
     def lists(
         self,
-        compare: Compare = "unclicked",
+        compare: Compare = "weighed",
         *,
         examined: Literal["last-click"] | int | Any = None,
         propensities: Any = None,
         clip: float = 100.0,
     ) -> ClickLists:
-        """What the clicks say, as lists of two tiers; equal lists are counted together.
+        """Make lists of two tiers of what the clicks say; equal lists are counted together.
 
         Parameters
         ----------
-        compare
-            "unclicked": all that was clicked over all that was not, a list a session; "each": a
-            click over all else that was shown, a list a click; "skip-above": a click over what was
-            not clicked and stood above it, a list a click
-        examined
-            how far a page was looked at. What lies below is left out: it is not worse, it was not
+        compare : {"weighed", "unclicked", "each", "skip-above"}
+            "weighed": a click over all else that was shown, a list a click, which weighs 1 over the
+            propensity of its place; "each": the same unweighted, with positions, so that a ranker
+            learns their biases with its scores; "unclicked": all that was clicked over all that was
+            not, a list a session, with positions; "skip-above": a click over what was not clicked
+            and stood above it, a list a click.
+        examined : "last-click", int or array_like, optional
+            How far a page was looked at. What lies below is left out: it is not worse, it was not
             seen. None: all of it; a number of places; "last-click": down to the last click; or
-            [sessions] a number for each, in sorted order
-        propensities
-            [positions] the probability that each place is looked at. Each click then weighs
-            1/propensity, and is one over all else that was shown: compare is "each"
-        clip
-            largest such weight, of one click; it bounds the variance, and biases
+            [sessions] a number for each, in sorted order.
+        propensities : Propensities or array_like, optional
+            [positions] the probability that each place is looked at, for "weighed". None: they are
+            learned from the log, by the method of that name.
+        clip : float
+            Largest such weight, of one click; it bounds the variance, and biases.
+
+        Returns
+        -------
+        ClickLists
+            What `fit` takes.
+
+        Raises
+        ------
+        ValueError
+            An option is none of those above, a propensity is not in (0, 1], one that is needed is
+            missing, or the log does not tell one place from another.
+
+        See Also
+        --------
+        ClickLog.propensities : Learns how likely each place is looked at.
+        tierrank.losses.PositionBias : Learns the bias of places together with the scores.
+
+        Examples
+        --------
+        >>> from tierrank.data import ClickLog
+        >>> log = ClickLog.from_arrays(
+        ...     [0, 0, 0], row=[4, 2, 7], position=[1, 2, 3], click=[0, 1, 0]
+        ... )
+        >>> log.lists("skip-above").rows  # the click, and what stood above it
+        array([4, 2])
+        >>> log.lists(propensities=[1.0, 0.5, 0.2]).weights  # 1 / 0.5
+        array([2.])
         """
-        if compare not in ("unclicked", "each", "skip-above"):
-            raise ValueError(f'compare is "unclicked", "each" or "skip-above", not {compare!r}')
+        if compare not in ("weighed", "unclicked", "each", "skip-above"):
+            raise ValueError(
+                f'compare is "weighed", "unclicked", "each" or "skip-above", not {compare!r}'
+            )
+        if propensities is not None and compare != "weighed":
+            raise ArgumentError(
+                Argument("propensities"), f' go with compare="weighed", not {compare!r}.'
+            )
         log = self._examined(examined)
         inverse = None
-        if propensities is not None:
-            compare = "each"
+        if compare == "weighed":
+            if propensities is None:
+                if isinstance(examined, str):
+                    raise ValueError(
+                        f'examined="{examined}" depends on the clicks, so that no propensities can '
+                        "be learned of what is left: give them, or another compare"
+                    )
+                propensities = log.propensities()
+            if isinstance(propensities, Propensities):
+                propensities = propensities.values
             inverse = 1 / _propensities(propensities, log.position)
         if compare == "unclicked":
             pieces = _Pieces(np.arange(len(log.session)), log.session, log.click)
@@ -312,6 +356,42 @@ class ClickLog:
             weights = np.minimum(given, clip)
             clipped = float((given > clip).mean()) if len(given) else 0.0
         return log._counted(pieces, weights, clipped, positions=inverse is None)
+
+    def propensities(self, *, smoothing: float = 1.0) -> Propensities:
+        """Learn how likely each place is looked at, from rows that were shown at several.
+
+        A click is compared with all other showings of the same row, so that it does not matter
+        what a row is worth; docs/clicks.md has the likelihood. It is for clicks that come about
+        each on its own, by what is looked at and what it is worth.
+
+        Parameters
+        ----------
+        smoothing : float
+            Precision of the steps between the biases of adjacent places, a random walk; 0 is
+            maximum likelihood.
+
+        Returns
+        -------
+        Propensities
+            With standard errors.
+
+        Raises
+        ------
+        ValueError
+            The log does not tell one place from another.
+
+        See Also
+        --------
+        ClickLog.lists : Weighs clicks by them.
+
+        Examples
+        --------
+        >>> from tierrank.data.synthetic import simulate_clicks
+        >>> log = simulate_clicks([2, 0, 1], [7] * 3, [0.2, 0.3, 0.0], 40_000, noise=0.3, seed=1)
+        >>> log.propensities().values.round(2)  # 1, 1/2, 1/3
+        array([1.  , 0.5 , 0.34])
+        """
+        return learned(self.row, self.position, self.click, smoothing)
 
     def _examined(self, examined: Any) -> ClickLog:
         if examined is None:
@@ -369,7 +449,12 @@ class ClickLog:
         for length in np.unique(size[tells]):
             lists = np.flatnonzero(tells & (size == length))
             entries = starts[lists][:, None] + np.arange(length)
-            table = np.hstack([codes[entries], self.position[pieces.entry[entries]]])
+            if positions:
+                table = np.hstack([codes[entries], self.position[pieces.entry[entries]]])
+            else:  # the same items in another order are the same list
+                order = np.argsort(codes[entries], axis=1)
+                entries = np.take_along_axis(entries, order, axis=1)
+                table = codes[entries]
             _, first, same = np.unique(table, axis=0, return_index=True, return_inverse=True)
             summed = np.bincount(same.reshape(-1), weights[lists])
             kept.append((entries[first].ravel(), np.full(len(first), length), summed))

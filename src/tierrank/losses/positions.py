@@ -58,19 +58,23 @@ class PositionBias(nn.Module):
         """(κ/2) Σ (b_{p+1} − b_p)²."""
         return self.smoothing / 2 * self.biases().diff().square().sum()
 
-    def forward(self, scores: Tensor, positions: Tensor) -> Tensor:
-        """Scores with the biases added; positions have their shape and count from 1."""
+    def forward(self, scores: Tensor, positions: Tensor, *, check: bool = True) -> Tensor:
+        """Scores with the biases added; positions have their shape and count from 1.
+
+        To look at positions is to wait for the device that they are on, and a position of 0 would
+        be taken for the last one without a word. ``check=False`` is for who has looked at all of
+        them once, before the first step.
+        """
         biases = self.biases().to(scores)
         if positions.shape != scores.shape:
             raise ValueError(
                 f"positions have shape {list(positions.shape)}, and scores {list(scores.shape)}"
             )
-        if positions.numel() and not 1 <= int(positions.min()) <= int(positions.max()) <= len(
-            biases
-        ):
-            raise ValueError(
-                f"positions are from 1 to {len(biases)}, not from {int(positions.min())} to "
-                f"{int(positions.max())}: they count from 1, and PositionBias was made for "
-                f"{len(biases)}"
-            )
+        if check and positions.numel():
+            least, most = (int(end) for end in positions.aminmax())
+            if least < 1 or most > len(biases):
+                raise ValueError(
+                    f"positions are from 1 to {len(biases)}, not from {least} to {most}: they "
+                    f"count from 1, and PositionBias was made for {len(biases)}"
+                )
         return scores + biases[positions - 1]
