@@ -12,9 +12,11 @@ import pytest
 import torch
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import tierrank as tr
 from tierrank._types import AnyArray
+from tierrank.ranking.features.base import parts_of
 from tierrank.ranks import Ranks
 
 FEATURES, SHOWN = 3, 5
@@ -296,9 +298,46 @@ def test_position_bias_as_a_module_adds_and_is_learned() -> None:
         smooth(torch.zeros(3), torch.tensor([1, 2]))
 
 
+class NeverWaits(TorchDispatchMode):
+    """Refuses whatever brings a number from the device to Python."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert func is not torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def test_positions_are_looked_at_unless_somebody_has_looked_at_them() -> None:
+    bias = tr.losses.PositionBias(3, start=[0.0, -1.0, -2.0])
+    scores, places = torch.zeros(3), torch.tensor([3, 1, 2])
+    with NeverWaits():
+        found = bias(scores, places, check=False)
+        with pytest.raises(AssertionError):
+            bias(scores, places)
+    assert found.tolist() == bias(scores, places).tolist() == [-2.0, 0.0, -1.0]
+
+
+def test_a_step_of_the_neural_ranker_does_not_look_at_positions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[bool] = []
+    add = tr.losses.PositionBias.forward
+
+    def forward(self: Any, scores: Any, positions: Any, *, check: bool = True) -> Any:
+        looked.append(check)
+        return add(self, scores, positions, check=check)
+
+    monkeypatch.setattr(tr.losses.PositionBias, "forward", forward)
+    log = Log(lists=20)
+    log.fit(small("neural"))
+    assert looked
+    assert not any(looked)
+    with pytest.raises(ValueError, match="positions is 0"):
+        log.fit(small("neural"), positions=log.positions - 1)
+
+
 def test_parts_of_several_processes_are_refused_by_name() -> None:
-    ranker = tr.LinearRanker()
-    ranker._ranks = Ranks()
-    ranker._ranks.size = 2
-    with pytest.raises(ValueError, match="positions and rows do not go with sharded=True"):
-        Log(lists=20).fit(ranker)
+    two = Ranks()
+    two.size = 2
+    refused = pytest.raises(ValueError, match="positions and rows do not go with sharded=True")
+    with parts_of(two), refused:
+        Log(lists=20).fit(tr.LinearRanker())
