@@ -255,7 +255,9 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         self._check()
         if isinstance(neutral, str):
             columns, neutral = columns | {"neutral": neutral}, None
-        games = of_frame(games, columns, weights, keep=self._columns_beside())
+        games = of_frame(
+            games, columns, weights, keep=self._columns_beside(), either_way=not self.home
+        )
         # not named here, so that the games go when they are counted
         return self._fit(
             read_fixtures(
@@ -509,9 +511,9 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        win, tie, loss : float, ndarray or Estimates
-            Floats, or [games] arrays where a or b are several sides; with `level`, `Estimates` of
-            these.
+        tuple
+            Three floats, or three [games] arrays where a or b are several sides; with `level`,
+            three `Estimates` of these.
 
         Raises
         ------

@@ -460,7 +460,8 @@ def aggregate(
         with waiting(f"Reading {file}"):
             beside = [*(model.clusters or ()), model.time, results.by]
             data = source.read(
-                file, client, keep=list(dict.fromkeys(name for name in beside if name)),
+                file, client, either_way=not model.home,
+                keep=list(dict.fromkeys(name for name in beside if name)),
                 keep_items=list(columns_of_covariates(model.covariates)),
             )  # fmt: skip
         file = Path(named(file))

@@ -147,12 +147,13 @@ class Source:
         check_ranking_format(self.format)
 
     def read(
-        self, file: Path, client: Any = None, **keep: Sequence[str]
+        self, file: Path, client: Any = None, *, either_way: bool = False, **keep: Sequence[str]
     ) -> Rankings | Games | PartedRankings:
         """Read a file (- is standard input); games stay games: who is named first may matter.
 
         With a client of Dask, its workers read Parquet and count equal lists together. Lists that
-        are too many for this process stay in parts, if all of them are to be fitted. `keep` and
+        are too many for this process stay in parts, if all of them are to be fitted; games in parts
+        are counted `either_way` if it does not matter who is named first. `keep` and
         `keep_items` are columns that go along, as for `read_rankings`.
         """
         from tierrank.data.files import without_compression
@@ -184,7 +185,7 @@ class Source:
             most = MOST_GAMES if found.of_games else FEW
             if found.entries > most and not self._chooses() and self.rest is None:
                 return found
-            found = found.gather()
+            found = found.gather(either_way=either_way)
         return self._with_rest(found, file)
 
     def _chooses(self) -> bool:

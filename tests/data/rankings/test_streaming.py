@@ -166,6 +166,12 @@ def test_games_are_counted_over_pieces(tmp_path, many):
     assert isinstance(gathered, Games)
     assert gathered.items == whole.items
     assert gathered.weights.sum() == len(frame)
+    either_way = found.gather(either_way=True)
+    assert len(either_way) == 3 * 15  # pairs of six sides, and three ends
+    assert (either_way.first < either_way.second).all()
+    assert either_way.weights.sum() == len(frame)
+    home = [tr.PairedTies(home=True).fit(games) for games in (whole, found)]
+    np.testing.assert_allclose(home[1].home_advantage_, home[0].home_advantage_, rtol=0, atol=1e-9)
     one, two = tr.PairedTies().fit(whole), tr.PairedTies().fit(found)
     np.testing.assert_allclose(two.log_worths_, one.log_worths_, rtol=0, atol=1e-9)
     one, two = tr.RankAggregator().fit(whole), tr.RankAggregator().fit(found)

@@ -506,9 +506,15 @@ class PartedRankings:
         tied, games = np.sum(found, axis=0)
         return float(tied), float(games)
 
-    def gather(self) -> Any:
-        """All of them here, `Rankings` or `Games`, equal ones together."""
-        found = together([part.unpacked() for part in self.client.gather(list(self.parts)) if part])
+    def gather(self, *, either_way: bool = False) -> Any:
+        """All of them here, `Rankings` or `Games`, equal ones together.
+
+        With `either_way`, games are equal whoever was named first, so that there are half as many.
+        """
+        read = (part.unpacked() for part in self.client.gather(list(self.parts)) if part)
+        if either_way and self.of_games:  # one part after the other: all at once take more memory
+            read = (games.either_way() for games in read)
+        found = together(list(read))
         if found is None:
             raise ValueError("there are no lists: no partition has a row")
         return replace(found.named(self.items), read_as=self.read_as)

@@ -300,6 +300,25 @@ class Games:
             beside={},
         )
 
+    def either_way(self) -> Games:
+        """The different games, whoever was named first: for models in which that is no advantage.
+
+        Examples
+        --------
+        >>> games = Games.from_rows([("ann", "bob", 1), ("bob", "ann", -1), ("bob", "ann", 1)])
+        >>> games.either_way()
+        Games(2 rows of weight 3, 2 sides: the first won 2, the second won 1, 0 tied)
+        """
+        turned = self.first > self.second
+        return replace(
+            self,
+            first=np.where(turned, self.second, self.first),
+            second=np.where(turned, self.first, self.second),
+            outcome=np.where(turned, -self.outcome, self.outcome),
+            neutral=None,
+            beside={},
+        ).together()
+
     def of(self, rows: IntArray) -> Games:
         """Take some rows alone.
 

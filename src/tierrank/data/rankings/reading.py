@@ -235,6 +235,7 @@ def of_frame(
     parted: bool = False,
     keep: Sequence[str] = (),
     keep_items: Sequence[str] = (),
+    either_way: bool = False,
 ) -> Any:
     """What an estimator's `fit` is given: a frame becomes lists or games, all else stays.
 
@@ -242,7 +243,7 @@ def of_frame(
     `weights` are those that `fit` is given beside it, which may not be in the frame as well.
     `keep` and `keep_items` are columns that must come along, or be beside the lists already. Lists
     on a cluster come here once equal ones are counted together, unless they are many and may stay
-    there, `parted`.
+    there, `parted`; games with `either_way` by pairs of sides, whoever was named first.
     """
     if is_dask(data):
         data, columns = read_rankings(data, **columns), {}
@@ -256,7 +257,9 @@ def of_frame(
                 f"{', '.join([*keep, *keep_items])}: lists in parts have no columns beside them. "
                 "Read one file with keep=[…], in one process"
             )
-        return data if parted and data.entries > FEW else data.gather()
+        if parted and data.entries > FEW:
+            return data
+        return data.gather(either_way=either_way)
     if not is_frame(data):
         if columns:
             weighted = any("weight" in name for name in columns)
