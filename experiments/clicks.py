@@ -2,19 +2,25 @@
 
     python experiments/clicks.py --data FOLDER/mq2008 --out out/clicks
     python experiments/clicks.py --data FOLDER/mq2008 --model cascade --sizes 100000
+    python experiments/clicks.py --data FOLDER/mq2008 --out out/clicks --table
 
 A production ranker (a linear one, fitted to one query in a hundred) shows ten items a session, and
 a simulated user clicks. From so many clicks everybody learns: linear and boosted rankers without
-positions, with them, and with the true propensities; LightGBM's lambdarank with `position`, and
-XGBoost's rank:ndcg with `lambdarank_unbiased`. The oracle has the grades of the same training rows.
-All are measured by NDCG@10 on the grades of the fold's test queries. Regained is the way from naive
-to the oracle of the same kind; of the other libraries, that of our boosted trees. Trees have the
-same settings for all, and nothing is chosen on the test fold.
+positions, from clicks weighed by propensities that the log tells, with biases of positions that are
+learned beside the scores, and with the true propensities; LightGBM's lambdarank with `position`,
+and XGBoost's rank:ndcg with `lambdarank_unbiased`. The oracle has the grades of the same training
+rows. All are measured by NDCG@10 on the grades of the fold's test queries. Regained is the way from
+naive to the oracle of the same kind; of the other libraries, that of our boosted trees. Trees have
+the same settings for all, those of BoostedRanker by itself for so few rows; only the penalty of
+leaves grows with the lists, as said below. Nothing is chosen on the test fold. Of each fold, size
+and seed there is a file in --out; one that is there is not computed again. The peers write a row
+out for each time that it was shown: they take part up to 200,000 clicks.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections import defaultdict
@@ -33,7 +39,12 @@ from tierrank.data import ClickLists, ClickLog, RankingData
 from tierrank.data.synthetic import simulate_clicks
 
 DEPTH, ETA = 10, 1.0
-TREES = {"trees": 200, "learning_rate": 0.05, "leaves": 15, "min_rows_per_leaf": 20}
+TREES, RATE = 200, 0.05
+LEAVES, MIN_ROWS, ROW_FRACTION, FEATURE_FRACTION = 7, 50, 0.7, 0.5
+# More clicks on the same rows are more lists, but no more rows: chosen on validation folds and
+# clicks of other seeds, as everything here.
+L2_OF_A_LIST = 0.05
+MOST_CLICKS_OF_PEERS = 200_000
 Scores = Callable[[Any], AnyArray]
 
 
@@ -43,101 +54,115 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--out", type=Path, default=Path("out/clicks"))
     options.add_argument("--folds", type=int, nargs="*", default=[1, 2, 3, 4, 5])
     options.add_argument("--sizes", type=int, nargs="*", default=[1_000, 10_000, 100_000])
+    options.add_argument("--seeds", type=int, default=1, help="logs a fold and size")
     options.add_argument("--model", default="position-based")
     options.add_argument("--temperature", type=float, default=0.2)
     options.add_argument("--without-peers", action="store_true")
     options.add_argument("--noise", type=float, default=0.1)
     options.add_argument("--trust", type=float, default=0.0)
+    options.add_argument("--table", action="store_true", help="only show what --out has")
     chosen = options.parse_args(arguments)
-    found: dict[tuple[int, str], list[float]] = defaultdict(list)
-    biases: dict[tuple[int, str], list[tuple[AnyArray, AnyArray]]] = defaultdict(list)
-    for number in chosen.folds:
-        fold = tr.data.read_folds(chosen.data)[number - 1]
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    if not chosen.table:
+        folds = tr.data.read_folds(chosen.data)
+        for number in chosen.folds:
+            for size in chosen.sizes:
+                for seed in range(chosen.seeds):
+                    path = chosen.out / f"{name_of(chosen)}-{number}-{size}-{seed}.json"
+                    if not path.exists():
+                        run = Run(folds[number - 1], number, size, seed, chosen)
+                        path.write_text(json.dumps(run.results()))
+    report(chosen)
+
+
+def name_of(chosen: argparse.Namespace) -> str:
+    return f"{chosen.data.name}-{chosen.model}"
+
+
+class Run:
+    """One fold, one number of clicks, one log: what each way of learning comes to."""
+
+    def __init__(
+        self, fold: Any, number: int, size: int, seed: int, chosen: argparse.Namespace
+    ) -> None:
         assert fold.test is not None
-        for size in chosen.sizes:
-            run_fold(fold.train, fold.test, size, number, chosen, found, biases)
-    report(found, biases, chosen)
-
-
-def run_fold(
-    train: RankingData,
-    test: RankingData,
-    size: int,
-    seed: int,
-    chosen: argparse.Namespace,
-    found: dict[tuple[int, str], list[float]],
-    biases: dict[tuple[int, str], list[tuple[AnyArray, AnyArray]]],
-) -> None:
-    """One fold, one number of clicks: what each way of learning comes to."""
-    X = np.asarray(train.X.todense()) if hasattr(train.X, "todense") else train.X
-    held = np.asarray(test.X.todense()) if hasattr(test.X, "todense") else test.X
-    production = production_scores(X, train, seed)
-    log = simulate_until(size, train, production, seed, chosen)
-    theta = np.arange(1, DEPTH + 1) ** -ETA
-    ndcg = tr.metrics.from_name("ndcg@10")
-
-    def measure(name: str, learn: Callable[[], Scores]) -> None:
-        begun = time.process_time()
-        value = float(ndcg(learn()(held), test.y, qid=test.qid))
-        found[size, name].append(value)
-        spent = time.process_time() - begun
-        print(f"fold {seed}  {size:>9,} clicks  {name:<32} {value:.4f}  {spent:6.1f} s", flush=True)
-
-    def ours(make: Callable[[], Any], lists: ClickLists, *, blind: bool = False) -> Any:
-        given = lists.arguments | ({"positions": None} if blind else {})
-        ranker = make().fit(X, **given)
-        if hasattr(ranker, "position_standard_errors_"):
-            kept = (ranker.position_bias_, ranker.position_standard_errors_)
-            how = "unclicked" if lists is together else "each"
-            biases[size, f"{type(ranker).__name__}, {how}"].append(kept)
-        return ranker.predict
-
-    together, apart = log.lists(), log.lists("each")
-    skipped = log.lists("skip-above")
-    weighed = log.lists(propensities=theta, clip=20.0)
-    for kind, make in KINDS.items():
-        measure(f"{kind}: naive", lambda make=make: ours(make, together, blind=True))
-        measure(f"{kind}: positions", lambda make=make: ours(make, together))
-        measure(f"{kind}: positions, each click", lambda make=make: ours(make, apart))
-        measure(f"{kind}: propensities given", lambda make=make: ours(make, weighed))
-        measure(f"{kind}: skip above", lambda make=make: ours(make, skipped, blind=True))
-        measure(
-            f"{kind}: oracle",
-            lambda make=make: make().fit(X, train.y, qid=train.qid).predict,
+        self.train, self.test, self.chosen = fold.train, fold.test, chosen
+        self.number, self.size = number, size
+        self.X, self.held = (dense(part) for part in (fold.train, fold.test))
+        self.production = production_ranker(self.X, self.train, number)
+        self.log = simulate_until(
+            size, self.train, self.production.predict(self.X), number + 1_000 * seed, chosen
         )
-    study_biases(train, log, size, chosen.model, biases)
-    if chosen.without_peers:
-        return
-    measure("LightGBM: naive", lambda: by_lightgbm(X, log, position=False))
-    measure("LightGBM: position", lambda: by_lightgbm(X, log, position=True))
-    measure("XGBoost: naive", lambda: by_xgboost(X, log, unbiased=False))
-    measure("XGBoost: unbiased", lambda: by_xgboost(X, log, unbiased=True))
-    measure("production ranker", lambda: production_ranker(X, train, seed).predict)
+        self.found: dict[str, list[float]] = {}
+        self.biases: dict[str, Any] = {}
+
+    def results(self) -> dict[str, Any]:
+        log, train = self.log, self.train
+        naive, weighed, apart = log.lists("unclicked"), log.lists(), log.lists("each")
+        given = log.lists(propensities=np.arange(1, DEPTH + 1) ** -ETA)
+        learned = log.propensities()
+        self.keep_biases("from the log", learned.bias, learned.standard_errors)
+        for kind, make in KINDS.items():
+            self.measure(
+                f"{kind}, naive", lambda make=make: self.fit(make(len(naive)), naive, blind=True)
+            )
+            self.measure(
+                f"{kind}, weighed", lambda make=make: self.fit(make(len(weighed)), weighed)
+            )
+            self.measure(
+                f"{kind}, biases beside scores", lambda make=make: self.fit(make(len(apart)), apart)
+            )
+            self.measure(
+                f"{kind}, propensities given", lambda make=make: self.fit(make(len(given)), given)
+            )
+            self.measure(
+                f"{kind}, oracle",
+                lambda make=make: make().fit(self.X, train.y, qid=train.qid).predict,
+            )
+        if not self.chosen.without_peers and self.size <= MOST_CLICKS_OF_PEERS:
+            self.measure("LightGBM, `position`", lambda: by_lightgbm(self.X, log))
+            self.measure("XGBoost, `lambdarank_unbiased`", lambda: by_xgboost(self.X, log))
+        self.measure("production ranker", lambda: self.production.predict)
+        return {"ndcg": self.found, "biases": self.biases}
+
+    def measure(self, name: str, learn: Callable[[], Scores]) -> None:
+        begun = time.process_time()
+        scores = learn()(self.held)
+        ndcg = tr.metrics.from_name("ndcg@10")
+        by_query = ndcg(scores, self.test.y, qid=self.test.qid, reduction="none")
+        self.found[name] = np.asarray(by_query, dtype=float).tolist()
+        spent = time.process_time() - begun
+        mean = np.mean(self.found[name])
+        print(
+            f"fold {self.number} {self.size:>9,} clicks  {name:<32} {mean:.4f} {spent:7.1f} s",
+            flush=True,
+        )
+
+    def fit(self, ranker: Any, lists: ClickLists, *, blind: bool = False) -> Scores:
+        ranker.fit(self.X, **lists.arguments | ({"positions": None} if blind else {}))
+        if hasattr(ranker, "position_standard_errors_"):
+            what = "beside the scores of boosted trees"
+            self.keep_biases(what, ranker.position_bias_, ranker.position_standard_errors_)
+        return ranker.predict  # type: ignore[no-any-return]
+
+    def keep_biases(self, what: str, bias: AnyArray, errors: AnyArray) -> None:
+        self.biases[what] = [bias.tolist(), errors.tolist()]
 
 
-def study_biases(
-    train: RankingData,
-    log: ClickLog,
-    size: int,
-    model: str,
-    biases: dict[tuple[int, str], list[tuple[AnyArray, AnyArray]]],
-) -> None:
-    """Biases beside scores that can be right: one a grade, which is all that a click looks at."""
-    grades = np.unique(train.y, return_inverse=True)[1]
-    X = np.eye(grades.max() + 1)[grades][:, 1:]
-    for compare in ("unclicked", "each"):
-        ranker = tr.LinearRanker(features=None, uncertainty="information")
-        ranker.fit(X, **log.lists(compare).arguments)  # type: ignore[arg-type]
-        kept = (ranker.position_bias_, ranker.position_standard_errors_)
-        biases[size, f"a number a grade, {compare}"].append(kept)
+def dense(data: RankingData) -> AnyArray:
+    return np.asarray(data.X.todense() if hasattr(data.X, "todense") else data.X)
 
 
-def linear() -> tr.LinearRanker:
+def linear(lists: int = 0) -> tr.LinearRanker:
     return tr.LinearRanker(l2=1e-3, max_iter=200)
 
 
-def boosted() -> tr.BoostedRanker:
-    return tr.BoostedRanker(random_state=0, threads=1, **TREES)
+def boosted(lists: int = 0) -> tr.BoostedRanker:
+    return tr.BoostedRanker(
+        trees=TREES, learning_rate=RATE, leaves=LEAVES, min_rows_per_leaf=MIN_ROWS,
+        row_fraction=ROW_FRACTION, feature_fraction=FEATURE_FRACTION, random_state=0, threads=1,
+        l2=max(1.0, L2_OF_A_LIST * lists),
+    )  # fmt: skip
 
 
 KINDS: dict[str, Callable[[], Any]] = {"linear": linear, "boosted": boosted}
@@ -152,11 +177,6 @@ def production_ranker(X: AnyArray, train: RankingData, seed: int) -> tr.LinearRa
     return ranker.fit(X[rows], train.y[rows], qid=train.qid[rows])
 
 
-def production_scores(X: AnyArray, train: RankingData, seed: int) -> AnyArray:
-    scores = production_ranker(X, train, seed).predict(X)
-    return np.asarray(scores / scores.std())
-
-
 def simulate_until(
     size: int, train: RankingData, scores: AnyArray, seed: int, chosen: argparse.Namespace
 ) -> ClickLog:
@@ -165,8 +185,9 @@ def simulate_until(
         "model": chosen.model, "depth": DEPTH, "temperature": chosen.temperature, "eta": ETA,
         "noise": chosen.noise, "trust": chosen.trust,
     }  # fmt: skip
-    trial = simulate_clicks(train.y, train.qid, scores, 2_000, seed=1_000 + seed, **options)
-    sessions = int(np.ceil(size / trial.click.mean() / len(trial.click) * 2_000))
+    scores = scores / scores.std()
+    trial = simulate_clicks(train.y, train.qid, scores, 2_000, seed=100_000 + seed, **options)
+    sessions = int(np.ceil(size / trial.click.sum() * 2_000))
     return simulate_clicks(train.y, train.qid, scores, sessions, seed=seed, **options)
 
 
@@ -180,72 +201,109 @@ def observations(log: ClickLog) -> tuple[ClickLog, AnyArray]:
     return some, counts[counts > 0]
 
 
-def by_lightgbm(X: AnyArray, log: ClickLog, *, position: bool) -> Scores:
+def by_lightgbm(X: AnyArray, log: ClickLog) -> Scores:
     some, sizes = observations(log)
     data = lightgbm.Dataset(
-        X[some.row], label=some.click.astype(int), group=sizes,
-        position=some.position - 1 if position else None,
+        X[some.row].astype(np.float32), label=some.click.astype(int), group=sizes,
+        position=some.position - 1,
     )  # fmt: skip
     params = {
-        "objective": "lambdarank", "learning_rate": TREES["learning_rate"],
-        "num_leaves": TREES["leaves"], "verbosity": -1, "num_threads": 1, "seed": 0,
+        "objective": "lambdarank", "learning_rate": RATE, "verbosity": -1, "num_threads": 1,
+        "seed": 0, "num_leaves": LEAVES,
+        "bagging_fraction": ROW_FRACTION, "bagging_freq": 1,
+        "feature_fraction": FEATURE_FRACTION,
         "lambdarank_truncation_level": DEPTH,
         # as many distinct rows in a leaf as ours, which counts a row once
-        "min_data_in_leaf": int(TREES["min_rows_per_leaf"] * max(1, len(some.row) // len(X))),
+        "min_data_in_leaf": MIN_ROWS * max(1, len(some.row) // len(X)),
     }  # fmt: skip
-    return lightgbm.train(params, data, num_boost_round=int(TREES["trees"])).predict  # type: ignore[return-value]
+    return lightgbm.train(params, data, num_boost_round=TREES).predict  # type: ignore[return-value]
 
 
-def by_xgboost(X: AnyArray, log: ClickLog, *, unbiased: bool) -> Scores:
+def by_xgboost(X: AnyArray, log: ClickLog) -> Scores:
     some, sizes = observations(log)
     qid = np.repeat(np.arange(len(sizes)), sizes)
-    data = xgboost.DMatrix(X[some.row], label=some.click.astype(int), qid=qid)
+    data = xgboost.DMatrix(X[some.row].astype(np.float32), label=some.click.astype(int), qid=qid)
     params = {
-        "objective": "rank:ndcg", "eta": TREES["learning_rate"], "max_leaves": TREES["leaves"],
+        "objective": "rank:ndcg", "eta": RATE, "max_leaves": LEAVES,
         "grow_policy": "lossguide", "max_depth": 0, "nthread": 1, "seed": 0,
-        "lambdarank_unbiased": unbiased, "lambdarank_pair_method": "topk",
+        "subsample": ROW_FRACTION,
+        "colsample_bytree": FEATURE_FRACTION,
+        "lambdarank_unbiased": True, "lambdarank_pair_method": "topk",
         "lambdarank_num_pair_per_sample": DEPTH,
     }  # fmt: skip
-    booster = xgboost.train(params, data, num_boost_round=int(TREES["trees"]))
+    booster = xgboost.train(params, data, num_boost_round=TREES)
     return lambda rows: booster.predict(xgboost.DMatrix(rows))
 
 
-def report(
-    found: dict[tuple[int, str], list[float]],
-    biases: dict[tuple[int, str], list[tuple[AnyArray, AnyArray]]],
-    chosen: argparse.Namespace,
-) -> None:
-    """Tables as text, and the curve."""
-    sizes, names = sorted({size for size, _ in found}), list(dict.fromkeys(n for _, n in found))
-    lines = [f"{chosen.data.name}, {chosen.model}, folds {chosen.folds}: NDCG@10 and, in brackets, "
-             "% of the way from naive to oracle that is regained"]  # fmt: skip
-    lines.append(" " * 34 + "".join(f"{size:>18,}" for size in sizes))
+def report(chosen: argparse.Namespace) -> None:
+    """Tables, and the curve."""
+    ndcg: dict[tuple[int, str], dict[int, list[AnyArray]]] = defaultdict(lambda: defaultdict(list))
+    biases: dict[tuple[int, str], list[AnyArray]] = defaultdict(list)
+    for path in sorted(chosen.out.glob(f"{name_of(chosen)}-*.json")):
+        fold, size, _ = map(int, path.stem.removeprefix(f"{name_of(chosen)}-").split("-"))
+        kept = json.loads(path.read_text())
+        for name, values in kept["ndcg"].items():
+            ndcg[size, name][fold].append(np.array(values))
+        for name, pair in kept["biases"].items():
+            biases[size, name].append(np.array(pair))
+    # [queries] over all folds, each the mean over the logs of its fold
+    by_query = {
+        key: np.concatenate([np.mean(logs, axis=0) for _, logs in sorted(folds.items())])
+        for key, folds in ndcg.items()
+    }
+    sizes = sorted({size for size, _ in ndcg})
+    names = sorted({name for _, name in ndcg}, key=[name for _, name in ndcg].index)
+    means = {key: float(values.mean()) for key, values in by_query.items()}
+    lines = [f"## {chosen.data.name}, {chosen.model} clicks", ""]
+    lines += row("clicks", *(f"{size:,}" for size in sizes), rule=True)
     for name in names:
+        kind = name.split(",")[0] if name.split(",")[0] in KINDS else "boosted"
         cells = []
         for size in sizes:
-            kind = name.split(":")[0] if name.split(":")[0] in KINDS else "boosted"
-            mean = np.mean(found[size, name])
-            low, high = (np.mean(found[size, f"{kind}: {end}"]) for end in ("naive", "oracle"))
-            cells.append(f"{mean:.4f} [{100 * (mean - low) / (high - low):6.0f}]".rjust(18))
-        lines.append(f"{name:<34}" + "".join(cells))
+            if (size, name) not in means:
+                cells.append("")
+                continue
+            low, high = means[size, f"{kind}, naive"], means[size, f"{kind}, oracle"]
+            part = 100 * (means[size, name] - low) / (high - low)
+            ends = name.endswith(("naive", "oracle", "ranker"))
+            value = f"{means[size, name]:.4f}".removeprefix("0")
+            cells.append(value if ends else f"{value} ({part:.0f})".replace("-", "−"))
+        lines += row(name, *cells)
+    lines += ["", "## Differences by query, with 95 % intervals", ""]
+    lines += row("boosted, weighed, less", *(f"{size:,}" for size in sizes), rule=True)
+    for name in names:
+        if name.startswith(("LightGBM", "XGBoost", "boosted, biases", "boosted, prop")):
+            cells = []
+            for size in sizes:
+                if (size, name) in by_query:
+                    less = by_query[size, "boosted, weighed"] - by_query[size, name]
+                    half = 1.96 * less.std(ddof=1) / np.sqrt(len(less))
+                    cells.append(f"{less.mean():+.4f} ± {half:.4f}".replace("-", "−"))
+                else:
+                    cells.append("")
+            lines += row(name, *cells)
+    lines += ["", "## Biases within 1.96 standard errors of the simulator's", ""]
+    lines += row("learned", "clicks", "per cent", "largest error of the mean", rule=True)
     truth = -ETA * np.log(np.arange(1, DEPTH + 1))
-    for (size, name), several in biases.items():
-        z = np.array([(bias - truth)[1:] / errors[1:] for bias, errors in several])
-        mean = np.mean([bias for bias, _ in several], axis=0)
-        lines.append(
-            f"{size:>9,} {name}: biases {' '.join(f'{each:.2f}' for each in mean)}; "
-            f"{np.mean(np.abs(z) < 1.96):.0%} of the true ones within 1.96 standard errors"
-        )
+    for (size, name), several in sorted(biases.items(), key=lambda each: each[0][::-1]):
+        bias, errors = np.array(several)[:, 0, 1:], np.array(several)[:, 1, 1:]
+        inside = np.abs(bias - truth[1:]) < 1.96 * errors
+        off = np.abs(bias.mean(0) - truth[1:]).max()
+        lines += row(name, f"{size:,}", f"{100 * inside.mean():.0f}", f"{off:.3f}")
     text = "\n".join(lines)
     print(text)
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    (chosen.out / f"{chosen.data.name}-{chosen.model}.txt").write_text(text + "\n")
+    (chosen.out / f"{name_of(chosen)}.md").write_text(text + "\n")
     if len(sizes) > 1:
-        plot(found, sizes, names, chosen)
+        plot(means, sizes, names, chosen)
+
+
+def row(*cells: str, rule: bool = False) -> list[str]:
+    line = "| " + " | ".join(cells) + " |"
+    return [line, "| --- |" + " --: |" * (len(cells) - 1)] if rule else [line]
 
 
 def plot(
-    found: dict[tuple[int, str], list[float]],
+    means: dict[tuple[int, str], float],
     sizes: list[int],
     names: list[str],
     chosen: argparse.Namespace,
@@ -255,15 +313,16 @@ def plot(
 
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     for name in names:
-        if name.startswith("linear") or "skip" in name:
+        if name.startswith("linear"):
             continue
-        values = [np.mean(found[size, name]) for size in sizes]
+        there = [size for size in sizes if (size, name) in means]
         style = "--" if "oracle" in name or "production" in name else "-"
-        axes.plot(sizes, values, style, marker="o", label=name)
+        values = [means[size, name] for size in there]
+        axes.plot(there, values, style, marker="o", label=name.replace("`", ""))
     axes.set(xscale="log", xlabel="clicks", ylabel="NDCG@10 by grades, held-out queries")
     axes.legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(chosen.out / f"{chosen.data.name}-{chosen.model}.svg")
+    figure.savefig(chosen.out / f"{name_of(chosen)}.svg")
 
 
 if __name__ == "__main__":
