@@ -1339,8 +1339,8 @@ class Bootstrap:
 
         Returns
         -------
-        low, high : ndarray of float
-            [items] ends of the intervals.
+        tuple of ndarray
+            [items] lower and [items] upper ends.
 
         See Also
         --------

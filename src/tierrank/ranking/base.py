@@ -419,42 +419,67 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X
+        X : array_like, sparse matrix, DataFrame or RankingData
             [rows, features]: numpy, a pandas or polars frame, a scipy sparse matrix, or a
-            `RankingData`, which has its own qid
-        y
-            [rows] labels, higher is better; equal labels of a list are one tier
-        qid
-            [rows] the list of each row, in any order; numbers or strings
-        group
+            `RankingData`, which has its own qid.
+        y : array_like
+            [rows] labels, higher is better; equal labels of a list are one tier.
+        qid : array_like, optional
+            [rows] the list of each row, in any order; numbers or strings.
+        group : array_like, optional
             [lists] sizes of lists of consecutive rows, as LightGBM has them; ``[len(X)]`` if all
             rows are one list. One of qid, group and the constructor's `query_column` is needed.
-        weights
-            [lists] how much each list counts, in order of first appearance
-        positions
+        weights : array_like, optional
+            [lists] how much each list counts, in order of first appearance.
+        positions : array_like, optional
             [labels] where each row was shown when its label, a click, came about, from 1. The
             likelihood is that of score + bias of the position, and the biases are learned with the
             model (`position_bias_`); `predict` leaves them out. See docs/clicks.md.
-        rows
+        rows : array_like, optional
             [labels] which row of X each label is about, from 0; then y, qid and positions have one
             an observation, and a row that was shown a million times has its features once. None:
             label i is about row i.
-        eval_set
-            (X, y, qid) to stop by, or a list with one such tuple; with `query_column`, (X, y)
-        checkpoint
-            a folder to keep the state in, now and then and on Ctrl-C. If there is a state of this
+        eval_set : tuple or list of tuple, optional
+            (X, y, qid) to stop by, or a list with one such tuple; with `query_column`, (X, y).
+        checkpoint : path-like, optional
+            A folder to keep the state in, now and then and on Ctrl-C. If there is a state of this
             very fit, it goes on from there, to the same result as without the stop.
-        checkpoint_every
-            seconds between two states that are kept
-        watch
-            called after every step with a `tierrank.training.Progress`
-        init_model
-            a fitted ranker of this kind, or the folder of a saved one, to go on from: `trees` more
+        checkpoint_every : float
+            Seconds between two states that are kept.
+        watch : callable, optional
+            Called after every step with a `tierrank.training.Progress`.
+        init_model : estimator or path-like, optional
+            A fitted ranker of this kind, or the folder of a saved one, to go on from: `trees` more
             trees, `max_epochs` more epochs, or coefficients to begin with. Its feature steps stay
             as they were fitted, and with an `eval_set` it is what the first step has to beat. It is
             left as it is.
-        others
-            none: they are refused, and the words of LightGBM and XGBoost answered with ours
+        **others
+            None: they are refused, and the words of LightGBM and XGBoost answered with ours.
+
+        Returns
+        -------
+        Ranker
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        predict : Scores of other rows.
+        tierrank.save : Keeps what was learned.
+        tierrank.data.read : Rows from a file.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> X = np.array([[2.0, 1.0], [1.0, 3.0], [0.0, 2.0], [1.0, 1.0], [3.0, 2.0], [1.5, 0.0]])
+        >>> y, qid = [1, 1, 0, 0, 1, 0], [7, 7, 7, 8, 8, 8]
+        >>> ranker = tr.LinearRanker(l2=0.1, max_iter=50)
+        >>> ranker.fit(X, y, qid=qid, eval_set=(X, y, qid)).stopped_by_
+        'tolerance'
         """
         before = self._before(init_model)
         self._begin(y, others)
@@ -508,15 +533,37 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> AnyArray:
-        """[rows] scores, higher is better; comparable within a list.
+        """Score rows: higher is better, comparable within a list.
 
         Parameters
         ----------
-        X
-            [rows, features], as in `fit`
-        qid, group
-            as in `fit`; needed if a score depends on the rest of its list (`QueryScale`,
-            attention), and of no use elsewhere
+        X : array_like, sparse matrix, DataFrame or RankingData
+            [rows, features], as in `fit`.
+        qid, group : array_like, optional
+            As in `fit`; needed if a score depends on the rest of its list (`QueryScale`,
+            attention), and of no use elsewhere.
+
+        Returns
+        -------
+        ndarray of float
+            [rows] scores.
+
+        Raises
+        ------
+        ValueError
+            X has other columns than in `fit`, or lists are needed and not given.
+
+        See Also
+        --------
+        score : How good they are.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> X = np.array([[2.0, 1.0], [1.0, 3.0], [0.0, 2.0], [1.0, 1.0], [3.0, 2.0], [1.5, 0.0]])
+        >>> ranker = tr.LinearRanker(l2=0.1).fit(X, [1, 1, 0, 0, 1, 0], qid=[7, 7, 7, 8, 8, 8])
+        >>> ranker.predict(X).shape
+        (6,)
         """
         check_is_fitted(self)
         by_list = self.scores_lists or self.steps_.needs_qid
@@ -526,7 +573,39 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         return self._scores(self.steps_.transform(X, queries), queries)
 
     def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None) -> float:
-        """The mean of `metric` over the lists (see `tierrank.metrics`), given as in `fit`."""
+        """Compute the mean of `metric` over the lists.
+
+        Parameters
+        ----------
+        X : array_like, sparse matrix, DataFrame or RankingData
+            As in `fit`.
+        y : array_like
+            As in `fit`.
+        qid, group : array_like, optional
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            The metric of the scores.
+
+        Raises
+        ------
+        ValueError
+            The data are not as they should be; the message says where.
+
+        See Also
+        --------
+        tierrank.metrics.evaluate : Several metrics of scores.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> X = np.array([[2.0, 1.0], [1.0, 3.0], [0.0, 2.0], [1.0, 1.0], [3.0, 2.0], [1.5, 0.0]])
+        >>> y, qid = [1, 1, 0, 0, 1, 0], [7, 7, 7, 8, 8, 8]
+        >>> tr.LinearRanker(l2=0.1).fit(X, y, qid=qid).score(X, y, qid=qid)
+        1.0
+        """
         if qid is None and group is None:
             qid = split_query_column(X, self.query_column)[1]
             if qid is None:

@@ -155,12 +155,56 @@ class BlendedRanker(Ranker):
 
         Parameters
         ----------
-        X, y, qid, group, weights, eval_set, checkpoint, checkpoint_every, watch, others
-            as in the other rankers; each of the rankers keeps its state in a folder of its own
-        positions, rows
-            refused: a ranker alone learns from clicks
-        init_model
-            refused: weights belong to the rankers they were found for
+        X : array_like, sparse matrix, DataFrame or RankingData
+            [rows, features], as in the other rankers.
+        y : array_like
+            [rows] labels, higher is better; equal labels of a list are one tier.
+        qid : array_like, optional
+            [rows] the list of each row, in any order.
+        group : array_like, optional
+            [lists] sizes of lists of consecutive rows.
+        weights : array_like, optional
+            [lists] how much each list counts, in order of first appearance.
+        positions, rows : object
+            Refused: a ranker alone learns from clicks.
+        eval_set : tuple or list of tuple, optional
+            (X, y, qid) to stop by and to find the weights on.
+        checkpoint : path-like, optional
+            A folder to keep the state in; each of the rankers has a folder of its own there.
+        checkpoint_every : float
+            Seconds between two states that are kept.
+        watch : callable, optional
+            Called after every step with a `tierrank.training.Progress`.
+        init_model : object
+            Refused: weights belong to the rankers they were found for.
+        **others
+            None: they are refused, and the words of LightGBM and XGBoost answered with ours.
+
+        Returns
+        -------
+        BlendedRanker
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        predict : Scores of other rows.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(400, 3))
+        >>> y = np.digitize(X[:, 0] + 0.5 * rng.normal(size=400), [0, 1])
+        >>> ranker = tr.BlendedRanker(
+        ...     boosted={"trees": 5, "threads": 1}, neural=False, random_state=0
+        ... )
+        >>> sorted(ranker.fit(X, y, group=[10] * 40).validation_)
+        ['boosted', 'linear']
         """
         for name, value in (("positions", positions), ("rows", rows)):
             if value is not None:

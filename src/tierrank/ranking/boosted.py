@@ -222,34 +222,70 @@ class BoostedRanker(Ranker):
 
         Parameters
         ----------
-        X
+        X : array_like, sparse matrix, DataFrame, RankingData or path-like
             [rows, features]: numpy, a pandas or polars frame, a scipy sparse matrix, or a
             `RankingData`, which may hold categories. Or a DataFrame or an Array of Dask; or, with a
             `client`, a folder, a file or a pattern of Parquet, which all workers can open.
-        y, qid
-            [rows] labels, higher is better, and the list of each row. On Dask: collections with
-            the partitions of X, or names of columns of X, which are then no features.
-        group
-            [lists] sizes of lists of consecutive rows; not on Dask
-        weights
+        y : array_like or str
+            [rows] labels, higher is better. On Dask: a collection with the partitions of X, or the
+            name of a column of X, which is then no feature.
+        qid : array_like or str, optional
+            [rows] the list of each row; on Dask as y.
+        group : array_like, optional
+            [lists] sizes of lists of consecutive rows; not on Dask.
+        weights : array_like, optional
             [lists] how much each list counts, in order of first appearance. On Dask: [rows], the
             same in all rows of a list.
-        positions, rows
-            as in the other rankers; not on Dask
-        eval_set
-            (X, y, qid) to stop by, or a list with one such tuple; with `query_column`, (X, y)
-        checkpoint, checkpoint_every, watch
-            as in the other rankers
-        init_model
-            a fitted `BoostedRanker`, or the folder of a saved one, to which up to `trees` more
-            trees are added; any library may have grown it
-        client
-            a `dask.distributed.Client`; None: if X is of Dask, the one that is there
-        shuffle
-            on Dask, whether to bring together the rows of lists that lie in several partitions;
-            otherwise they are refused
-        others
-            none: they are refused, and the words of LightGBM and XGBoost answered with ours
+        positions : array_like, optional
+            [labels] where each row was shown, as in the other rankers; not on Dask.
+        rows : array_like, optional
+            [labels] which row of X each label is about, as in the other rankers; not on Dask.
+        eval_set : tuple or list of tuple, optional
+            (X, y, qid) to stop by, or a list with one such tuple; with `query_column`, (X, y).
+        checkpoint : path-like, optional
+            A folder to keep the state in, as in the other rankers.
+        checkpoint_every : float
+            Seconds between two states that are kept.
+        watch : callable, optional
+            Called after every tree with a `tierrank.training.Progress`.
+        init_model : BoostedRanker or path-like, optional
+            A fitted `BoostedRanker`, or the folder of a saved one, to which up to `trees` more
+            trees are added; any library may have grown it.
+        client : Client, optional
+            A `dask.distributed.Client`; None: if X is of Dask, the one that is there.
+        shuffle : bool
+            On Dask, whether to bring together the rows of lists that lie in several partitions;
+            otherwise they are refused.
+        **others
+            None: they are refused, and the words of LightGBM and XGBoost answered with ours.
+
+        Returns
+        -------
+        BoostedRanker
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        predict : Scores of other rows.
+        tierrank.save : Keeps what was learned.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(400, 3))
+        >>> y, qid = np.digitize(X[:, 0], [0, 1]), np.arange(400) // 10
+        >>> ranker = tr.BoostedRanker(trees=30, threads=1, random_state=0)
+        >>> ranker = ranker.fit(
+        ...     X[:300], y[:300], qid=qid[:300], eval_set=(X[300:], y[300:], qid[300:])
+        ... )
+        >>> ranker.score(X[300:], y[300:], qid=qid[300:]) > 0.9
+        True
         """
         if client is None and not is_dask(X):
             return super().fit(
@@ -275,12 +311,37 @@ class BoostedRanker(Ranker):
         return self
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Any:
-        """[rows] scores, higher is better; of a collection of Dask, a lazy one.
+        """Score rows: higher is better, comparable within a list.
 
         Parameters
         ----------
-        X, qid, group
-            as in the other rankers; on Dask X only
+        X : array_like, sparse matrix, DataFrame or RankingData
+            [rows, features], as in `fit`; or a collection of Dask.
+        qid, group : array_like, optional
+            As in `fit`; needed if a feature step looks at the rest of a list, and not on Dask.
+
+        Returns
+        -------
+        ndarray of float
+            [rows] scores; of a collection of Dask, a lazy one.
+
+        Raises
+        ------
+        ValueError
+            X has other columns than in `fit`.
+
+        See Also
+        --------
+        score : How good they are.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> X = np.random.default_rng(0).normal(size=(400, 3))
+        >>> y = np.digitize(X[:, 0], [0, 1])
+        >>> ranker = tr.BoostedRanker(trees=5, threads=1, random_state=0).fit(X, y, group=[10] * 40)
+        >>> ranker.predict(X[:10]).shape
+        (10,)
         """
         if not is_dask(X):
             return super().predict(X, qid=qid, group=group)

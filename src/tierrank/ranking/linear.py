@@ -72,70 +72,84 @@ class LinearRanker(Ranker):
 
     Parameters
     ----------
-    objective
-        a name of `tierrank.losses`, for instance "pl-partition" or "ranknet"
-    objective_params
-        its options, for instance ``{"k": 5}`` of "pl-topk"
-    features
-        steps before the model: "standardize", "query-scale", "second-order", transformers of
-        `tierrank.ranking.features`, a list of them, or None
-    l2
-        the penalty. 0 gives the maximum of the likelihood. It has no finite one where some
+    objective : str
+        A name of `tierrank.losses`, for instance "pl-partition" or "ranknet".
+    objective_params : dict, optional
+        Its options, for instance ``{"k": 5}`` of "pl-topk".
+    features : str, transformer or list, optional
+        Steps before the model: "standardize", "query-scale", "second-order", transformers of
+        `tierrank.ranking.features`, a list of them, or None.
+    l2 : float
+        The penalty. 0 gives the maximum of the likelihood. It has no finite one where some
         direction of the features orders all lists perfectly: then `tol` ends the fit at large
         coefficients, or, if it is 0, a warning says so.
-    solver
+    solver : {"auto", "lbfgs", "sgd"}
         "lbfgs"; "sgd", stochastic gradient steps; "auto" takes "sgd" for "pmop-gibbs" and
-        "pmop-mh", whose gradients are random, and else "lbfgs"
-    tol
+        "pmop-mh", whose gradients are random, and else "lbfgs".
+    tol : float, optional
         "lbfgs" ends when an iteration improves the summed loss by less than this part of it (of 1,
         if it is smaller); 0 goes on to the last digit. None is 1e-5, the rule of Tran et al.
         (2010), or 0 with `uncertainty`, which is about the minimum itself.
-    max_iter
-        most iterations. None is theirs: 100 of "lbfgs" (10,000 if tol is 0), 1,000 of "sgd"
-    learning_rate
-        of "sgd", fixed
-    batch_lists
-        how many lists, drawn at random, make one step of "sgd"; None for all
-    patience
-        with an `eval_set`, the fit ends after so many iterations without a better metric, and the
+    max_iter : int, optional
+        Most iterations. None is theirs: 100 of "lbfgs" (10,000 if tol is 0), 1,000 of "sgd".
+    learning_rate : float
+        Of "sgd", fixed.
+    batch_lists : int, optional
+        How many lists, drawn at random, make one step of "sgd"; None for all.
+    patience : int, optional
+        With an `eval_set`, the fit ends after so many iterations without a better metric, and the
         best iterate is kept. None goes on to the minimum: the metric is only noted.
-    position_smoothing
-        of a fit with `positions`: the precision of the steps between biases of adjacent positions,
+    position_smoothing : float
+        Of a fit with `positions`: the precision of the steps between biases of adjacent positions,
         which are taken for a random walk. 1 is a weak prior, outweighed by some dozens of clicks a
-        position; 0 the maximum of the likelihood, which a position without a click does not have
-    refit
-        whether to fit once more to training and validation rows: for as many iterations as were
+        position; 0 the maximum of the likelihood, which a position without a click does not have.
+    refit : bool or "auto"
+        Whether to fit once more to training and validation rows: for as many iterations as were
         best (of "sgd", times the rows there are to those there were), or to the minimum where
         there is no `patience`. True needs an `eval_set`; "auto" does so if there is one that the
         fit stops by. `history_` stays that of before.
-    members
-        fits whose coefficients, and so whose scores, are averaged: of "sgd" with other seeds; of
-        "lbfgs" all but the first to a bootstrap sample of the lists
-    uncertainty
+    members : int
+        Fits whose coefficients, and so whose scores, are averaged: of "sgd" with other seeds; of
+        "lbfgs" all but the first to a bootstrap sample of the lists.
+    uncertainty : {"information", "sandwich"}, optional
         "information" or "sandwich" adds `covariance_`, `standard_errors_` and `summary`: the
         inverse of the observed information, for objectives that are a likelihood, or the estimate
-        that is robust to a wrong model, with lists as clusters, for all that are smooth
-    metric
-        what `score` and `eval_set` measure, a name of `tierrank.metrics`
-    query_column
-        a column of X that says which list a row belongs to
-    random_state
-        a seed for "sgd" and for ties broken at random (once, for "lbfgs")
+        that is robust to a wrong model, with lists as clusters, for all that are smooth.
+    metric : str
+        What `score` and `eval_set` measure, a name of `tierrank.metrics`.
+    query_column : str or int, optional
+        A column of X that says which list a row belongs to.
+    random_state : int, optional
+        A seed for "sgd" and for ties broken at random (once, for "lbfgs").
 
     Attributes
     ----------
-    coef_
-        [features after the steps] coefficients
-    objective_state_
-        parameters of the objective itself that were learned: alpha of "rao-kupper", beta of
-        "davidson"
-    n_iter_
-        how many iterations there were
-    stopped_by_
+    coef_ : ndarray of float
+        [features after the steps] coefficients.
+    objective_state_ : dict of float
+        Parameters of the objective itself that were learned: alpha of "rao-kupper", beta of
+        "davidson".
+    n_iter_ : int
+        How many iterations there were.
+    stopped_by_ : str
         "tolerance", "line search" (no step improves the loss: rounding, or a kink), "max_iter",
-        "patience", "interruption", or "no minimum" (coefficients grow without end; seen at tol=0)
-    covariance_, standard_errors_
-        [features, features] and [features], with `uncertainty`
+        "patience", "interruption", or "no minimum" (coefficients grow without end; seen at tol=0).
+    covariance_, standard_errors_ : ndarray of float
+        [features, features] and [features], with `uncertainty`.
+    history_ : History
+        The training curve, a `tierrank.training.History`; before a refit.
+    steps_ : Steps
+        The fitted feature steps.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        As scikit-learn has them (names only from tables whose columns have some).
+    position_bias_, position_standard_errors_ : ndarray of float
+        [positions] what each adds to a score, that of the first being 0, of a fit with `positions`;
+        their standard errors, where they are known.
+
+    See Also
+    --------
+    BoostedRanker : Trees.
+    FeatureAggregator : Worths of items by features that no query changes.
 
     Examples
     --------
@@ -198,10 +212,39 @@ class LinearRanker(Ranker):
         return np.asarray(np.sqrt(np.diag(self.covariance_)))
 
     def summary(self, level: float = 0.95) -> CoefficientTable:
-        """Coefficients with standard errors, Wald tests and intervals, as a table to print.
+        """Make a table of coefficients with standard errors, Wald tests and intervals.
 
         They are those of the features after the steps: with "standardize", a coefficient is for
         one standard deviation more.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+
+        Returns
+        -------
+        CoefficientTable
+            It prints as text, and shows as HTML in a notebook.
+
+        Raises
+        ------
+        ValueError
+            The ranker was fitted without `uncertainty`.
+
+        See Also
+        --------
+        fit : With ``uncertainty="information"``.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 2))
+        >>> y = np.digitize(X[:, 0] + rng.normal(size=200), [0, 1])
+        >>> ranker = tr.LinearRanker(uncertainty="sandwich").fit(X, y, group=[10] * 20)
+        >>> "x0" in str(ranker.summary())
+        True
         """
         check_is_fitted(self)
         if not hasattr(self, "covariance_"):

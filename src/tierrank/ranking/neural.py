@@ -57,55 +57,72 @@ class NeuralRanker(Ranker):
 
     Parameters
     ----------
-    objective, objective_params
-        a loss of `tierrank.losses` by name, and its options
-    hidden
-        widths of the hidden layers; ``()`` is a linear scorer
-    activation
-        "relu", "gelu", "silu", "elu" or "tanh"
-    dropout
-        probability with which a hidden number is left out in training
-    normalisation
-        "layer", "batch" or None, in each hidden layer
-    attention_layers, attention_width, attention_heads
-        blocks of self-attention over the list, after a projection to this width; with any, scores
-        depend on the whole list, and `predict` needs `qid` or `group`
-    batch_lists
-        lists of a batch
-    learning_rate, weight_decay, clip
-        of AdamW; `clip` bounds the norm of a batch's gradient (None: it does not)
-    max_epochs, patience
-        passes over the data at most, and without improvement (None: any)
-    position_smoothing
-        as in `LinearRanker`. The biases are learned with the weights, and at last made the best for
-        the network that is kept; their standard errors take the scores for known
-    refit
-        whether to train once more, from training and validation rows, for as many epochs as were
+    objective : str
+        A name of `tierrank.losses.OBJECTIVES`.
+    objective_params : dict, optional
+        Its options.
+    hidden : sequence of int
+        Widths of the hidden layers; ``()`` is a linear scorer.
+    activation : {"relu", "gelu", "silu", "elu", "tanh"}
+        "relu", "gelu", "silu", "elu" or "tanh".
+    dropout : float
+        Probability with which a hidden number is left out in training.
+    normalisation : {"layer", "batch"}, optional
+        "layer", "batch" or None, in each hidden layer.
+    attention_layers : int
+        Blocks of self-attention over the list; with any, scores depend on the whole list, and
+        `predict` needs `qid` or `group`.
+    attention_width, attention_heads : int
+        The width that rows are projected to before, and heads of a block.
+    batch_lists : int
+        Lists of a batch.
+    learning_rate, weight_decay : float
+        Those of AdamW.
+    clip : float, optional
+        Bounds the norm of a batch's gradient; None: nothing does.
+    max_epochs : int
+        Passes over the data at most.
+    patience : int, optional
+        Passes without improvement; None: any.
+    position_smoothing : float
+        As in `LinearRanker`. The biases are learned with the weights, and at last made the best for
+        the network that is kept; their standard errors take the scores for known.
+    refit : bool or "auto"
+        Whether to train once more, from training and validation rows, for as many epochs as were
         best. True needs an `eval_set`; "auto" does so if there is one. `history_` stays that of
         before.
-    members
-        networks with seeds of their own, whose scores are averaged
-    features
-        feature steps, by name or as transformers (see `tierrank.ranking.features`)
-    precision
-        "32-true", or "bf16-mixed": layers in bfloat16, weights and losses in float32
-    accelerator
-        "cpu", "cuda", or "auto": a GPU if there is one
-    metric
-        of `score` and of early stopping
-    query_column
-        column of X that names the list of a row, instead of `qid`
-    random_state
-        seed of the first weights, the order of the lists, dropout, and what the objective draws
+    members : int
+        Networks with seeds of their own, whose scores are averaged.
+    features : str, transformer or list, optional
+        Feature steps, by name or as transformers (see `tierrank.ranking.features`).
+    precision : {"32-true", "bf16-mixed"}
+        "32-true", or "bf16-mixed": layers in bfloat16, weights and losses in float32.
+    accelerator : {"auto", "cpu", "cuda"}
+        "cpu", "cuda", or "auto": a GPU if there is one.
+    metric : str
+        Of `score` and of early stopping.
+    query_column : str or int, optional
+        Column of X that names the list of a row, instead of `qid`.
+    random_state : int, optional
+        Seed of the first weights, the order of the lists, dropout, and what the objective draws.
 
     Attributes
     ----------
-    scorers_
-        the networks, each a `tierrank.ranking.networks.Scorer`
-    scorer_
-        the network, if there is one
-    objective_state_
-        what the objective learned beside the scores, by name: how probable ties are
+    scorers_ : list of Scorer
+        The networks, each a `tierrank.ranking.networks.Scorer`.
+    scorer_ : Scorer
+        The network, if there is one.
+    objective_state_ : dict of float
+        What the objective learned beside the scores, by name: how probable ties are.
+    history_ : History
+        The training curve; `steps_`, `n_features_in_`, `feature_names_in_`, `position_bias_` and
+        `position_standard_errors_` are as in the other rankers.
+
+    See Also
+    --------
+    BoostedRanker : Trees.
+    LinearRanker : A weight for each feature.
+    export : Writes the network as ONNX.
 
     Examples
     --------
@@ -195,18 +212,65 @@ class NeuralRanker(Ranker):
 
         Parameters
         ----------
-        X, y, qid, group, weights, positions, rows, eval_set
-            as in the other rankers; positions and rows not with `sharded`
-        checkpoint, checkpoint_every, watch, init_model, others
-            as in the other rankers
-        sharded
-            whether this process has a part of the rows, of `eval_set` too, and the other ranks have
+        X : array_like, sparse matrix, DataFrame or RankingData
+            [rows, features], as in the other rankers.
+        y : array_like
+            [rows] labels, higher is better; equal labels of a list are one tier.
+        qid : array_like, optional
+            [rows] the list of each row, in any order.
+        group : array_like, optional
+            [lists] sizes of lists of consecutive rows.
+        weights : array_like, optional
+            [lists] how much each list counts, in order of first appearance.
+        positions : array_like, optional
+            [labels] where each row was shown, as in the other rankers; not with `sharded`.
+        rows : array_like, optional
+            [labels] which row of X each label is about, as in the other rankers; not with
+            `sharded`.
+        eval_set : tuple or list of tuple, optional
+            (X, y, qid) to stop by.
+        checkpoint : path-like, optional
+            A folder to keep the state in, as in the other rankers.
+        checkpoint_every : float
+            Seconds between two states that are kept.
+        watch : callable, optional
+            Called after every epoch with a `tierrank.training.Progress`.
+        init_model : NeuralRanker or path-like, optional
+            A fitted ranker, or the folder of a saved one, to go on from.
+        sharded : bool
+            Whether this process has a part of the rows, of `eval_set` too, and the other ranks have
             the others, as ``tr.data.read(path, part=(rank, ranks))`` reads them. No list may be in
             two parts; a part may be empty. Batches are then of all ranks' lists, those of the first
             rank numbered before those of the second: what is learned is what one process learns
             from the parts one after the other, to rounding (but for `dropout`, which each rank
             draws for itself, and `normalisation="batch"`, which looks at a rank's own rows). In a
             refit a part is its training lists and then its validation lists.
+        **others
+            None: they are refused, and the words of LightGBM and XGBoost answered with ours.
+
+        Returns
+        -------
+        NeuralRanker
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            An option or the data are not as they should be; the message says which and where.
+
+        See Also
+        --------
+        predict : Scores of other rows.
+        tierrank.save : Keeps what was learned.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> X = np.random.default_rng(0).normal(size=(100, 4))
+        >>> y, qid = np.round(np.abs(X[:, 0])), np.arange(100) // 10
+        >>> ranker = tr.NeuralRanker(hidden=(8,), max_epochs=2, random_state=0).fit(X, y, qid=qid)
+        >>> len(ranker.scorers_)
+        1
         """
         if sharded:
             self._ranks = Ranks.join(device_for(self.accelerator))
