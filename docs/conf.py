@@ -132,6 +132,15 @@ def write_commands(app: Any) -> None:
         page.write_text(text, encoding="utf-8")
 
 
+def name_sessions(app: Any, document: Any) -> None:
+    """Indented examples of Markdown are sessions of Python, though they cannot say so."""
+    from docutils import nodes
+
+    for block in document.findall(nodes.literal_block):
+        if block.astext().startswith(">>> "):
+            block["language"] = "pycon"
+
+
 def visit_math(writer: Any, node: Any) -> None:
     """Formulas as MathML: MathJax would come over the network."""
     from docutils import nodes
@@ -149,4 +158,5 @@ def visit_math(writer: Any, node: Any) -> None:
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
     app.connect("builder-inited", write_commands)
+    app.connect("doctree-read", name_sessions)
     app.connect("autodoc-skip-member", skip_member)
