@@ -513,6 +513,26 @@ def locked(path: Path, flags: int = os.O_RDONLY) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_abandoned(path: Path) -> bool:
+    """Whether a file or folder that its process keeps `locked` is there without that process.
+
+    Where there are no locks, nobody knows, and it is not.
+    """
+    if LOCKS is None:
+        return False
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:  # it is gone, or somebody else's
+        return False
+    try:
+        LOCKS.flock(descriptor, LOCKS.LOCK_EX | LOCKS.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def _remove_abandoned(part: Path) -> None:
     """Remove a `.part` file whose writer is dead; without locks, one that is a day old."""
     old = time.time() - part.stat().st_mtime > DAY

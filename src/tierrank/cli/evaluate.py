@@ -170,7 +170,7 @@ def _on_cluster(
 
     from tierrank.cli.inputs import load_ranker
     from tierrank.cli.progress import RowsDisplay
-    from tierrank.data.cluster import client_of, gathered, parquet
+    from tierrank.data.cluster import client_of, gathered, in_two, parquet
     from tierrank.data.tables.opening import absent
 
     client, frame = client_of(client), parquet(data)
@@ -178,8 +178,7 @@ def _on_cluster(
         columns = list(map(str, frame.columns))
         raise ArgumentError(f"{data}: ", *absent(how.query, columns, "--query"))
     found = gathered(client, client.map(_queries, client.compute(frame[[how.query]].to_delayed())))
-    order = {name: None for names, _ in found for name in names}
-    if sum(len(names) for names, _ in found) > len(order):
+    if in_two([names for names, _ in found]):
         frame = frame.shuffle(how.query, shuffle_method="tasks")  # which keeps the order of rows
     models = {options.named(ranker): load_ranker(ranker) for ranker in rankers}
     sent = client.submit(dict, models, pure=False)
@@ -192,6 +191,7 @@ def _on_cluster(
             done += gathered(client, [client.submit(_rows_of, task, pure=False)])[0]
             display.show(done)
     several = [each for each in gathered(client, tasks) if each.queries]
+    order = dict.fromkeys(name for names, _ in found for name in names)
     place = {name: number for number, name in enumerate(order)}
     places = np.argsort([place[name] for each in several for name in each.queries])
     return {

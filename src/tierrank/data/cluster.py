@@ -32,6 +32,22 @@ def parquet(source: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Any:
     return frame
 
 
+def in_two(names: Sequence[Iterable[Any]]) -> tuple[Any, int, int] | None:
+    """A name that stands in two parts, and in which; None if there is none.
+
+    Parameters
+    ----------
+    names
+        of each part, its queries
+    """
+    first: dict[Any, int] = {}
+    for number, part in enumerate(names):
+        for name in part:
+            if first.setdefault(name, number) != number:
+                return name, first[name], number
+    return None
+
+
 def parquet_files(path: Path) -> list[Path]:
     """The files that a path of Parquet stands for: a file, a folder, or a pattern."""
     if path.is_dir():

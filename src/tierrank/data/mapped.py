@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
+import weakref
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from tempfile import NamedTemporaryFile, gettempdir
+from tempfile import NamedTemporaryFile, TemporaryDirectory, gettempdir
 from typing import Any
 
 import numpy as np
 
+from tierrank import storage
 from tierrank._types import AnyArray
 
 _NUMBERS = 1 << 22  # that are copied at once: 32 MB of float64
@@ -94,6 +98,24 @@ def scratch(folder: Path, shape: tuple[int, ...], kind: np.dtype[Any]) -> AnyArr
 def writable(folder: Path) -> Path:
     """The folder, or the one for temporary files where nothing can be written into it."""
     return folder if os.access(folder, os.W_OK) else Path(gettempdir())
+
+
+def scratch_folder(folder: Path, prefix: str) -> TemporaryDirectory[str]:
+    """A new folder there for files that need names, which goes with what this gives.
+
+    It is locked as long. What killed processes left under this prefix is locked by nobody, and is
+    removed.
+    """
+    folder = writable(folder)
+    with storage.locked(folder):  # so that none is new, and not locked yet
+        for old in folder.glob(f"{prefix}*"):
+            if storage.is_abandoned(old):
+                shutil.rmtree(old, ignore_errors=True)
+        place = TemporaryDirectory(prefix=prefix, dir=folder)
+        held = ExitStack()
+        held.enter_context(storage.locked(Path(place.name)))
+        weakref.finalize(place, held.close)
+    return place
 
 
 def stacked(X: Any, below: Any) -> Any:

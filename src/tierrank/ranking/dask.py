@@ -26,7 +26,7 @@ from sklearn.utils.validation import validate_data
 
 from tierrank._types import AnyArray
 from tierrank.data.categories import column_of, occurring
-from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, parquet, workers_of
+from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, in_two, parquet, workers_of
 from tierrank.errors import Argument, ArgumentError
 from tierrank.ranking.base import (
     TrainingRows,
@@ -209,7 +209,7 @@ class _Parts:
         tasks = [delayed(_read)(reader, n, what, *block) for n, block in enumerate(blocks)]
         parts = _computed(client, tasks)
         about = gathered(client, client.map(_look, parts, pure=False))
-        split = _split_query(about)
+        split = in_two([each.queries.tolist() for each in about])
         if split is None:
             return cls(client, parts, about)
         if not shuffle:
@@ -389,16 +389,6 @@ def _look(part: _Part) -> _About:
 
 def _digest(part: _Part) -> str:
     return digest(*part)
-
-
-def _split_query(about: Sequence[_About]) -> tuple[Any, int, int] | None:
-    """A query with rows in two parts, and which; None if there is none."""
-    first: dict[Any, int] = {}
-    for number, each in enumerate(about):
-        for query in each.queries.tolist():
-            if first.setdefault(query, number) != number:
-                return query, first[query], number
-    return None
 
 
 def _shuffled(client: Any, parts: Sequence[Any], about: Sequence[_About]) -> list[Any]:

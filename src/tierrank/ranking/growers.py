@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
 
 from tierrank._types import AnyArray
-from tierrank.data.mapped import blocks, folder_of, writable
+from tierrank.data.mapped import blocks, folder_of, scratch_folder
 from tierrank.errors import optional
 from tierrank.ranking.forest import NAN, ZERO, Forest, tree_arrays
 from tierrank.storage import Arrays
@@ -347,7 +346,7 @@ class XGBoostTrees:
                     take(data=same_kind(self.X[some]))
                 return some is not None
 
-        self._place = place = TemporaryDirectory(prefix=".xgboost-", dir=writable(folder))
+        self._place = place = scratch_folder(folder, ".xgboost-")
         options = {"max_bin": settings.bins, "nthread": settings.threads}
         rows = self._library.ExtMemQuantileDMatrix(Blocks(X), **options)
         if valid_X is None:
