@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -137,7 +137,7 @@ def by_ours(library: str) -> Callable[[Rows, Plan], Run]:
         watch = Stopwatch()
         ranker = tr.BoostedRanker(
             library=library, trees=plan.trees, leaves=LEAVES, bins=BINS, learning_rate=RATE, l2=0,
-            random_state=0,
+            min_rows_per_leaf=None, row_fraction=1.0, feature_fraction=1.0, random_state=0,
         )  # fmt: skip
         ranker.fit(rows.X, rows.y, group=rows.group, watch=watch.tick)
         return watch.run()
@@ -292,11 +292,11 @@ class Large(NamedTuple):
     said: str
 
 
-def train_limited(limit: int, *arguments: object) -> Large:
+def train_limited(limit: int, *arguments: object, command: Sequence[str] = ("train",)) -> Large:
     """Run `tierrank train` with so much memory, and look at what it has."""
     begun = time.perf_counter()
     training = subprocess.Popen(
-        [sys.executable, "-m", "tierrank", "train", *map(str, arguments)],
+        [sys.executable, "-m", "tierrank", *command, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -40,7 +40,7 @@ def train(folder: Path, plan: Plan, library: str, client: Client) -> Run:
     watch = Stopwatch()
     ranker = tr.BoostedRanker(
         library=library, trees=plan.trees, leaves=LEAVES, bins=BINS, learning_rate=RATE,
-        random_state=0, threads=1,
+        min_rows_per_leaf=None, row_fraction=1.0, feature_fraction=1.0, random_state=0, threads=1,
     )  # fmt: skip
     ranker.fit(folder, "label", qid="query", client=client, watch=watch.tick)
     return watch.run()

@@ -40,7 +40,8 @@ def main():
                 parts = [(table.drop(columns="shop"), *rest) for table, *rest in parts]
             (X, y, qid), valid, (test_X, test_y, test_qid) = parts
             ranker = tr.BoostedRanker(
-                library=given.library, trees=300, learning_rate=0.1, patience=30,
+                library=given.library, trees=300, learning_rate=0.1, patience=30, leaves=31,
+                min_rows_per_leaf=None, row_fraction=1.0, feature_fraction=1.0,
                 categories=categories, random_state=0,
             )  # fmt: skip
             ranker.fit(X, y, qid=qid, eval_set=tuple(valid))

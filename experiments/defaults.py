@@ -5,10 +5,10 @@
 
 DATA has mq2008, mq2007-agg, mslr-web10k-sample and lightgbm-rank. In a fold, a ranker learns from
 the training part, stops (trees, epochs) by NDCG@10 of the validation part, and is judged once by
-the test part; all trees, ours and theirs, have the settings that `BoostedRanker` has if nobody
-says otherwise. In the fair comparison all trees have its settings by size ("auto", a rule that
-`boosted_settings.py` found on training and validation parts of first folds), and everybody learns
-once more from training and validation rows, by as many members, whose scores are averaged.
+the test part; trees of peers have LightGBM's own 31 leaves and 20 rows a leaf, ours their settings
+by size (a rule that `boosted_settings.py` found on training and validation parts of first folds).
+In the fair comparison all trees have the settings by size, and everybody learns once more from
+training and validation rows, by as many members, whose scores are averaged.
 
 A ranker in a fold is a file in OUT: the same command again does what is not done yet, several may
 run at once, and `--table` only prints. The table has the folds in which everybody is done. Tests
@@ -45,7 +45,7 @@ from tierrank.storage import replace_file
 SETS = ("lightgbm-rank", "mslr-web10k-sample", "mq2008", "mq2007-agg")
 OURS = ("best", "boosted", "linear", "neural")
 FAIR = {"refit": True, "members": 3}
-BY_SIZE = dict.fromkeys(("leaves", "min_rows_per_leaf", "row_fraction", "feature_fraction"), "auto")
+THEIRS = {"leaves": 31, "min_rows_per_leaf": 20, "row_fraction": 1.0, "feature_fraction": 1.0}
 SEED = 0
 
 
@@ -53,7 +53,7 @@ def ranker(name: str, missing: bool, threads: int) -> Any:
     """An unfitted ranker at its defaults."""
     if name in PEERS:
         known = BoostedRanker().get_params()
-        shared = ("trees", "learning_rate", "leaves", "l2", "patience")
+        shared = ("trees", "learning_rate", "l2", "patience", *THEIRS)
         return peer_from(name, threads=threads, **{each: known[each] for each in shared})
     if name == "boosted":
         return BoostedRanker(threads=threads, random_state=SEED)
@@ -87,8 +87,9 @@ def run_cell(who: str, fair: bool, fold: QueryFold, threads: int) -> dict[str, A
     train, valid, test = fold.train, fold.valid, fold.test
     model = ranker(who, bool(np.isnan(train.X).any()), threads)
     if fair:
-        own = BY_SIZE if "leaves" in model.get_params() else {}
-        model.set_params(**FAIR, **own)
+        model.set_params(**FAIR)
+    elif who in PEERS:
+        model.set_params(**THEIRS)
     begun = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # limits of iterations are part of the protocol
@@ -104,13 +105,18 @@ def judged(scores: AnyArray, test: RankingData) -> list[float]:
     return [float(value) for value in found]
 
 
+def kinds(chosen: argparse.Namespace) -> tuple[bool, ...]:
+    """Whether comparisons are fair: the one that is, and else the one at defaults after it."""
+    return (True,) if chosen.fair else (True, False)
+
+
 def compute(chosen: argparse.Namespace) -> None:
     """Do what is not done yet."""
     for name in chosen.sets:
         for fold in folds(chosen.data, name, chosen.folds):
             todo = [
                 (who, fair)
-                for fair in (True, False)
+                for fair in kinds(chosen)
                 for who in chosen.rankers
                 if not cell_of(chosen.out, name, fold.name, who, fair).exists()
             ]
@@ -127,7 +133,7 @@ def compute(chosen: argparse.Namespace) -> None:
 def collect(chosen: argparse.Namespace) -> dict[str, dict[tuple[str, bool], AnyArray]]:
     """By set and by ranker, [queries] NDCG@10 in the folds in which everybody is done."""
     found: dict[str, dict[tuple[str, bool], AnyArray]] = {}
-    everybody = [(who, fair) for fair in (False, True) for who in chosen.rankers]
+    everybody = [(who, fair) for fair in kinds(chosen) for who in chosen.rankers]
     for name in chosen.sets:
         parts: dict[tuple[str, bool], list[float]] = {}
         for fold in folds(chosen.data, name, chosen.folds):
@@ -149,17 +155,17 @@ def table(found: Mapping[str, Mapping[tuple[str, bool], AnyArray]]) -> str:
     pooled = {each: np.concatenate([found[name][each] for name in sets]) for each in everybody}
     sizes = [len(found[name][everybody[0]]) for name in sets]
     heads = [f"{name} ({size:,})" for name, size in zip(sets, sizes, strict=True)]
-    lines = [f"| ranker | {' | '.join(heads)} | all ({sum(sizes):,}) | fair |"]
-    lines.append("| --- " + "| ---: " * (len(sets) + 2) + "|")
+    lines = [f"| ranker | {' | '.join(heads)} | all ({sum(sizes):,}) |"]
+    lines.append("| --- " + "| ---: " * (len(sets) + 1) + "|")
+    ways = sorted({fair for _, fair in everybody})
     names = dict.fromkeys(who for who, _ in everybody)
     for who in sorted(names, key=lambda who: -pooled[who, True].mean()):
         means = [
-            " → ".join(f"{values[who, fair].mean():.4f}" for fair in (False, True))
+            " → ".join(f"{values[who, fair].mean():.4f}" for fair in ways)
             for values in (*(found[name] for name in sets), pooled)
         ]
-        gain = pooled[who, True].mean() - pooled[who, False].mean()
         shown = f"*{who}*" if who in PEERS else who
-        lines.append(f"| {shown} | {' | '.join(means)} | {gain:+.4f} |")
+        lines.append(f"| {shown} | {' | '.join(means)} |")
     ours = [who for who in names if who not in PEERS]
     theirs = [who for who in names if who in PEERS]
     tests = {
@@ -188,6 +194,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--rankers", nargs="+", choices=everybody, default=everybody)
     options.add_argument("--folds", type=int, help="only the first so many of a set")
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--fair", action="store_true", help="only with the same refit and members")
     options.add_argument("--table", action="store_true", help="print what is done")
     chosen = options.parse_args(arguments)
     if not chosen.table:

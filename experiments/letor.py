@@ -41,7 +41,8 @@ PEERS = {
     "XGBoost rank:ndcg": peer_from("xgboost:rank:ndcg", threads=1),
 }
 TREES = {
-    "trees": 1000, "patience": 100, "learning_rate": 0.05, "leaves": 15, "min_rows_per_leaf": 50
+    "trees": 1000, "patience": 100, "learning_rate": 0.05, "leaves": 15, "min_rows_per_leaf": 50,
+    "row_fraction": 1.0, "feature_fraction": 1.0,
 }  # fmt: skip
 FRACTIONS = ("row_fraction", "feature_fraction", "learning_rate", "l2")
 # The papers break ties; rows are shuffled here, so that the order of the input says nothing.

@@ -106,6 +106,24 @@ def test_a_ranker_that_fails_is_left_out_and_named(run, parts, tmp_path):
     assert results[1]["difference"] is not None  # the first of those that are left
 
 
+def test_categories_are_split_and_for_boosted_trees_only(run, tmp_path):
+    rng = np.random.default_rng(0)
+    shop = rng.choice(["north", "south", "east", "west", "web"], 600)
+    grade = np.isin(shop, ["south", "web"]).astype(int) + (rng.random(600) < 0.05)
+    lines = [f"{row // 10},{grade[row]},{shop[row]},{rng.normal():.3f}" for row in range(600)]
+    path = tmp_path / "shops.csv"
+    path.write_text("\n".join(["qid,label,shop,price", *lines]) + "\n")
+    own = 'library_params={"min_data_per_group": 5, "cat_smooth": 1}'
+    typed = ["compare", path, "--folds", 2, "--categories", "shop", "--set", own]
+    ran = run(*typed, "--model", "boosted", "--metric", "ndcg@5", "--out", tmp_path / "c")
+    assert ran.code == 0
+    (found,) = json.loads((tmp_path / "c" / "comparison.json").read_text())["results"]
+    assert found["mean"] > 0.9  # the shop says nearly all
+    ran = run(*typed, "--model", "boosted", "--model", "linear")
+    assert ran.code == 1
+    assert "--categories are for --model boosted" in ran.text
+
+
 def test_peers_learn_from_the_same_folds_with_settings_of_their_own(run, parts, tmp_path):
     names = ["lightgbm:lambdarank", "xgboost:rank:pairwise"]
     typed = [word for name in names for word in ("--peer", name)]
@@ -120,7 +138,7 @@ def test_peers_learn_from_the_same_folds_with_settings_of_their_own(run, parts, 
     assert [each["name"] for each in about["results"]] == ["linear pl-partition", *names]
     assert all(each["p_holm"] >= each["p_value"] for each in about["results"][1:])
     settings = {name: about["rankers"][name]["params"] for name in names}
-    assert [settings[name]["leaves"] for name in names] == [3, 31]
+    assert [settings[name]["leaves"] for name in names] == [3, "auto"]
     assert [settings[name]["members"] for name in names] == [2, 2]
     assert {each["best_step"] for each in about["folds"] if each["ranker"] in names} <= {1, 2, 3}
     assert (tmp_path / "c" / "comparison.png").read_bytes().startswith(PNG)

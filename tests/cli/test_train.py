@@ -157,7 +157,8 @@ def test_a_network_holds_out_a_fifth_unless_told_otherwise(run, fold, tmp_path):
 @pytest.mark.filterwarnings("always:no split was possible")
 def test_too_few_rows_for_a_tree_are_no_crash(run, tmp_path):
     (tmp_path / "t.csv").write_text("qid,label,a,b\n1,1,0.5,\n1,0,,2\n1,2,1,3\n2,0,7,1\n2,1,2,\n")
-    ran = run("train", tmp_path / "t.csv", "--valid-fraction", 0, "--out", tmp_path / "m")
+    own = ("--valid-fraction", 0, "--set", "min_rows_per_leaf=20")
+    ran = run("train", tmp_path / "t.csv", *own, "--out", tmp_path / "m")
     assert ran.code == 0, ran.text
     assert "no split was possible" in ran.text
     assert "0 trees" in ran.text

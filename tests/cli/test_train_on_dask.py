@@ -31,14 +31,16 @@ def test_workers_that_it_starts_train_on_a_folder_of_parquet(run, tmp_path):
     held_out.to_parquet(tmp_path / "valid.parquet", index=False)
     ran = run(
         "train", tmp_path / "rows", "--workers", "2", "--valid", tmp_path / "valid.parquet",
-        "--drop", "id", "--set", "trees=4", "--set", "library=xgboost", "--out",
-        tmp_path / "model",
+        "--drop", "id", "--set", "trees=4", "--set", "library=xgboost", "--set", "row_fraction=1",
+        "--set", "feature_fraction=1", "--out", tmp_path / "model",
     )  # fmt: skip
     assert ran.code == 0, ran.text
     assert "2 Dask workers here; dashboard: http://" in ran.text
     assert "4 trees" in ran.text
     model = tr.load(tmp_path / "model")
-    alone = tr.BoostedRanker(trees=4, library="xgboost", random_state=0).fit(
+    alone = tr.BoostedRanker(
+        trees=4, library="xgboost", row_fraction=1.0, feature_fraction=1.0, random_state=0
+    ).fit(
         whole[list("abc")], whole["label"], qid=whole["qid"],
         eval_set=(held_out[list("abc")], held_out["label"], held_out["qid"]),
     )  # fmt: skip

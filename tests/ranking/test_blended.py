@@ -132,6 +132,7 @@ def test_stopped_it_goes_on_to_the_same(tmp_path):
         ({"boosted": False, "linear": False, "neural": False}, {}, "are all False"),
         ({}, {"init_model": "model"}, "does not go on from an init_model"),
         ({"refit": "yes"}, {}, "refit is True, False or"),
+        ({"scaling": "list"}, {}, 'scaling is "global", "query" or "auto"'),
         ({}, {"positions": QID}, "takes no positions"),
     ],
 )
@@ -140,15 +141,75 @@ def test_what_makes_no_sense_is_refused(settings, fit, message):
         blended(**settings).fit(X, Y, qid=QID, **fit)
 
 
-def test_settings_of_trees_may_go_by_the_size_of_the_data():
-    auto = dict.fromkeys(
-        ("leaves", "min_rows_per_leaf", "row_fraction", "feature_fraction"), "auto"
+# Scores by their list ------------------------------------------------------------------------
+
+
+def by_own_list(scores, qid):
+    """Divided by the standard deviation in each list, list by list; 1 where that is 0."""
+    found = scores.astype(float)
+    for each in np.unique(qid):
+        own = found[qid == each]
+        found[qid == each] = own / own.std() if len(set(own)) > 1 else own
+    return found
+
+
+def test_scaled_by_query_scores_are_divided_by_their_own_lists_spread(tmp_path):
+    ranker = blended(scaling="query").fit(X, Y, qid=QID, eval_set=VALID)
+    names = list(ranker.rankers_)
+    columns = np.stack(
+        [by_own_list(ranker.rankers_[n].predict(VALID[0]), VALID[2]) for n in names], 1
     )
-    one = tr.BoostedRanker(trees=5, threads=1, random_state=0, **auto).fit(X, Y, qid=QID)
-    given = {"leaves": 7, "min_rows_per_leaf": len(Y) // 40, "row_fraction": 0.7}
-    two = tr.BoostedRanker(trees=5, threads=1, random_state=0, feature_fraction=0.5, **given)
-    np.testing.assert_array_equal(one.predict(X), two.fit(X, Y, qid=QID).predict(X))
-    assert tr.BoostedRanker(**auto)._settings(1_000_000).leaves == 15
-    assert tr.BoostedRanker(**auto)._settings(1_000_000).min_rows_per_leaf == 50
-    with pytest.raises(ValueError, match="bins cannot be"):
-        tr.BoostedRanker(bins="auto").fit(X, Y, qid=QID)
+    weights = np.array([ranker.weights_[n] for n in names])
+    np.testing.assert_allclose(ranker.predict(VALID[0], qid=VALID[2]), columns @ weights)
+    assert set(ranker.scales_.values()) == {1.0}
+    tiers = tr.Tiers.from_labels(VALID[1], qid=VALID[2])
+
+    def loss(w):
+        value = -tr.log_prob(torch.from_numpy(columns @ w), tiers).mean()
+        return float(value) + RIDGE / 2 * float(w @ w)
+
+    best = minimize(loss, np.ones(3), bounds=[(0, None)] * 3, method="L-BFGS-B")
+    assert loss(weights) <= best.fun + 1e-4
+    with pytest.raises(ValueError, match=r"predict\(X, qid=qid\)"):
+        ranker.predict(X)
+    tr.save(ranker, tmp_path / "model")
+    loaded = tr.load(tmp_path / "model")
+    assert loaded.scaling_ == "query"
+    np.testing.assert_array_equal(loaded.predict(X, qid=QID), ranker.predict(X, qid=QID))
+
+
+def test_auto_takes_the_scaling_with_the_smaller_validation_loss():
+    losses = {
+        scaling: blended(scaling=scaling).fit(X, Y, qid=QID, eval_set=VALID).history_.loss[0]
+        for scaling in ("global", "query", "auto")
+    }
+    ranker = blended(scaling="auto").fit(X, Y, qid=QID, eval_set=VALID)
+    assert losses["global"] != losses["query"]
+    assert ranker.scaling_ == min(("global", "query"), key=losses.get)
+    assert losses["auto"] == min(losses.values())
+
+
+def test_scaled_by_query_it_is_exported_list_by_list(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    ranker = blended(scaling="query").fit(X, Y, qid=QID, eval_set=VALID)
+    path = tr.export(ranker, tmp_path / "ranker.onnx")
+    session = onnxruntime.InferenceSession(path)
+    for each in np.unique(QID):
+        sent = X[each == QID].astype(np.float32)
+        (scores,) = session.run(None, {"features": sent})
+        expected = ranker.predict(sent, qid=np.zeros(len(sent)))
+        np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+    (scores,) = session.run(None, {"features": np.repeat(sent[:1], 3, axis=0)})  # all the same
+    assert np.isfinite(scores).all()
+
+
+def test_a_blend_that_was_saved_before_there_was_a_choice_is_scaled_globally():
+    ranker = blended(neural=False).fit(X, Y, qid=QID, eval_set=VALID)
+    info, arrays = ranker.to_state()
+    del info["params"]["scaling"], info["learned"]["scaling"]
+    back = tr.BlendedRanker.from_state(info, arrays)
+    assert back.scaling_ == "global"
+    np.testing.assert_array_equal(back.predict(X), ranker.predict(X))
+    info["learned"]["scaling"] = "list"
+    with pytest.raises(ValueError, match="there is no scaling 'list'"):
+        tr.BlendedRanker.from_state(info, arrays)

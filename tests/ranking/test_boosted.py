@@ -33,7 +33,10 @@ LIBRARIES = pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 
 
 def small(library="lightgbm", **options):
-    usual = {"trees": 12, "leaves": 6, "learning_rate": 0.2, "threads": 1, "random_state": 0}
+    usual = {
+        "trees": 12, "leaves": 6, "row_fraction": 1.0, "feature_fraction": 1.0,
+        "learning_rate": 0.2, "threads": 1, "random_state": 0,
+    }  # fmt: skip
     if library == "lightgbm":
         usual["min_rows_per_leaf"] = 3
     return tr.BoostedRanker(library=library, **{**usual, **options})
@@ -553,6 +556,53 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
         small(leaves=7).fit(X, Y, qid=QID, checkpoint=tmp_path)
     with pytest.raises(storage.StorageError, match="training data"):
         small().fit(X, Y[::-1], qid=QID, checkpoint=tmp_path)
+
+
+# Settings by size ----------------------------------------------------------------------------
+
+
+@LIBRARIES
+def test_trees_go_by_the_size_of_the_data_and_say_so(library, tmp_path):
+    usual = {"library": library, "trees": 5, "threads": 1, "random_state": 0}
+    one = tr.BoostedRanker(**usual).fit(X, Y, qid=QID)
+    rule = {
+        "leaves": 7,
+        "min_rows_per_leaf": len(Y) // 40 if library == "lightgbm" else None,
+        "row_fraction": 0.7,
+        "feature_fraction": 0.5,
+    }
+    assert one.settings_by_size_ == rule
+    two = tr.BoostedRanker(**usual, **rule).fit(X, Y, qid=QID)
+    assert two.settings_by_size_ == {}
+    assert_same_model(one, two)
+    tr.save(one, tmp_path / "model")
+    assert tr.load(tmp_path / "model").settings_by_size_ == rule
+    three = tr.BoostedRanker(**usual, leaves=5).fit(X, Y, qid=QID)
+    assert "leaves" not in three.settings_by_size_
+    counts = np.add.reduceat(three.forest_.is_leaf, three.forest_.tree_offsets[:-1])
+    assert counts.max() == 5
+
+
+def test_the_rule_by_size_has_smaller_trees_for_fewer_rows():
+    found = [boosted.by_size(rows) for rows in (80, 20_000, 20_001, 100_000, 1_000_000)]
+    assert [each["leaves"] for each in found] == [7, 7, 15, 15, 31]
+    assert [each["min_rows_per_leaf"] for each in found] == [2, 50, 50, 50, 50]
+
+
+def test_a_refit_keeps_the_trees_of_the_size_whose_number_was_best(monkeypatch):
+    monkeypatch.setattr(boosted, "LEAVES", {len(Y): 4})  # one row more has larger trees
+    usual = {"trees": 8, "threads": 1, "random_state": 0, "refit": True}
+    ranker = tr.BoostedRanker(**usual).fit(X, Y, qid=QID, eval_set=VALID)
+    assert ranker.settings_by_size_["leaves"] == 4
+    counts = np.add.reduceat(ranker.forest_.is_leaf, ranker.forest_.tree_offsets[:-1])
+    assert counts.max() == 4
+    assert ranker.leaves == "auto"
+
+
+@pytest.mark.parametrize("name", ["bins", "learning_rate", "l2"])
+def test_what_does_not_go_by_size_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name} is a"):
+        tr.BoostedRanker(**{name: "auto"}).fit(X, Y, qid=QID)
 
 
 # Real data -----------------------------------------------------------------------------------

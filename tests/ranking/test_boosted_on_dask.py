@@ -49,7 +49,10 @@ def ranker(**settings):
     # LightGBM counts the rows of a leaf exactly in one process, and nearly among several
     if settings.get("library", "lightgbm") == "lightgbm":
         settings["min_rows_per_leaf"] = 1
-    usual = {"trees": 12, "leaves": 8, "learning_rate": 0.2, "random_state": 0, "threads": 1}
+    usual = {
+        "trees": 12, "leaves": 8, "row_fraction": 1.0, "feature_fraction": 1.0,
+        "learning_rate": 0.2, "random_state": 0, "threads": 1,
+    }  # fmt: skip
     return tr.BoostedRanker(**{**usual, **settings})
 
 
@@ -97,6 +100,21 @@ def test_workers_together_grow_the_trees_of_one_process(client, library, workers
     np.testing.assert_allclose(together.history_.loss, alone.history_.loss, rtol=1e-6)
     np.testing.assert_allclose(together.history_.metric, alone.history_.metric, rtol=1e-6)
     assert together.history_.best_step == alone.history_.best_step
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_trees_go_by_the_number_of_rows_of_all_workers(client, library, monkeypatch):
+    monkeypatch.setattr(boosted, "LEAVES", {len(Y) - 1: 3, len(Y): 5})
+    X_parts, y_parts, qid_parts = arrays(6, X, Y, QID)
+    usual = {"library": library, "trees": 6, "random_state": 0, "threads": 1}
+    found = tr.BoostedRanker(**usual).fit(X_parts, y_parts, qid=qid_parts)
+    rule = boosted.by_size(len(Y)) | ({"min_rows_per_leaf": None} if library == "xgboost" else {})
+    assert found.settings_by_size_ == rule
+    given = tr.BoostedRanker(**usual, **rule).fit(X_parts, y_parts, qid=qid_parts)
+    assert given.settings_by_size_ == {}
+    np.testing.assert_array_equal(found.predict(X), given.predict(X))
+    leaves = np.add.reduceat(found.forest_.is_leaf, found.forest_.tree_offsets[:-1])
+    assert leaves.max() == 5
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -29,8 +29,17 @@ ALL_QID = np.concatenate([QID, 1000 + VALID[2]])
 
 SMALL = {
     "boosted": lambda **more: tr.BoostedRanker(
-        **{"trees": 30, "leaves": 5, "min_rows_per_leaf": 3, "threads": 1, "random_state": 0} | more
-    ),
+        **{
+            "trees": 30,
+            "leaves": 5,
+            "min_rows_per_leaf": 3,
+            "row_fraction": 1.0,
+            "feature_fraction": 1.0,
+            "threads": 1,
+            "random_state": 0,
+        }
+        | more
+    ),  # fmt: skip
     "neural": lambda **more: tr.NeuralRanker(
         **{"hidden": (8,), "max_epochs": 6, "learning_rate": 0.02, "random_state": 0} | more
     ),

@@ -12,7 +12,10 @@ from tierrank.ranking.boosted import by_size
 from tierrank.ranking.comparison import compare, query_folds
 from tierrank.ranking.peers import ALL, peer_from
 
-FEW = {"trees": 12, "learning_rate": 0.3, "leaves": 4, "patience": 3, "threads": 1}
+FEW = {
+    "trees": 12, "learning_rate": 0.3, "leaves": 4, "min_rows_per_leaf": 20, "row_fraction": 1.0,
+    "feature_fraction": 1.0, "patience": 3, "threads": 1,
+}  # fmt: skip
 each_peer = pytest.mark.parametrize("name", ALL)
 
 
@@ -104,7 +107,7 @@ def test_settings_by_size_are_those_of_boosted_rankers(parts):
     auto = dict.fromkeys(
         ("leaves", "min_rows_per_leaf", "row_fraction", "feature_fraction"), "auto"
     )
-    by_rule = {name: by_size(name, len(train)) for name in auto}
+    by_rule = by_size(len(train))
     one, other = (fitted("lightgbm:lambdarank", parts, members=2, **own) for own in (auto, by_rule))
     np.testing.assert_array_equal(one.predict(test.X), other.predict(test.X))
 

@@ -158,8 +158,9 @@ def test_rows_in_several_lists_have_no_query_to_be_scaled_in() -> None:
 def small(kind: str, **more: Any) -> Any:
     if kind == "neural":
         return tr.NeuralRanker(hidden=(8,), max_epochs=3, random_state=0, **more)
+    whole = {"row_fraction": 1.0, "feature_fraction": 1.0}
     tree = {"trees": 30, "leaves": 4, "learning_rate": 0.1, "random_state": 0}
-    return tr.BoostedRanker(library=kind, **tree, **more)  # type: ignore[arg-type]
+    return tr.BoostedRanker(library=kind, **whole | tree | more)  # type: ignore[arg-type]
 
 
 KINDS = ["lightgbm", "xgboost", "neural"]

@@ -16,7 +16,9 @@ def rows(seed=0, lists=40, width=4):
 
 
 def boosted(library, **more):
-    settings = {"leaves": 7, "random_state": 3, "row_fraction": 0.8, "threads": 1}
+    settings = {
+        "leaves": 7, "random_state": 3, "row_fraction": 0.8, "feature_fraction": 1.0, "threads": 1
+    }  # fmt: skip
     if library == "lightgbm":
         settings["min_rows_per_leaf"] = 5
     return tr.BoostedRanker(library=library, **settings | more)

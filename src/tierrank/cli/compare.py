@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,7 +62,7 @@ def compare(
         "Write comparison.csv, .json and .png there.", metavar="FOLDER")] = None,
     raw_csv: options.RawCsv = False,
     *,
-    how: options.Reading,
+    how: options.Categorical,
     seed: options.Seed = 0,
     threads: options.Threads = None,
 ) -> None:  # fmt: skip
@@ -77,6 +78,13 @@ def compare(
     objectives, named = objective or ["pl-partition"], metric or ["ndcg@10"]
     check_names(kinds, objectives, features or (), named)
     peers = _peers(peer or ())
+    if others := [name for name in (*kinds, *peers) if name != "boosted"]:
+        if how.categories:
+            raise ValueError(
+                "--categories are for --model boosted: others take numbers, so leave out "
+                f"{', '.join(others)}."
+            )
+        how = replace(how, categories=[])
 
     from tierrank import metrics
 

@@ -334,6 +334,23 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Categorical(Reading):
+    """As `Reading`, where some columns may hold categories."""
+
+    # fmt: off
+    categories: Annotated[list[str] | None, option(
+        "Column of a table that holds categories, of text or numbers, which boosted trees split "
+        "into sets. Repeat for several.", metavar="COLUMN", panel=DATA,
+        default="those that Parquet says are dictionaries")] = None
+    # fmt: on
+
+    @property
+    def categorical(self) -> Categories:
+        """Columns that hold categories."""
+        return "auto" if self.categories is None else tuple(self.categories)
+
+
+@dataclass(frozen=True)
 class Caching:
     """Whether files are read into arrays on the disk."""
 

@@ -25,7 +25,6 @@ from tierrank.cli.options import (
 
 if TYPE_CHECKING:
     from tierrank.cli.inputs import Parts
-    from tierrank.data.ranking_data import Categories
     from tierrank.ranking.base import Ranker
     from tierrank.ranks import Ranks
 
@@ -34,7 +33,7 @@ HELD_OUT = 0.2  # of the queries, for rankers that need to know when to stop
 
 
 @dataclass(frozen=True)
-class TrainingData(options.Caching, options.Reading):
+class TrainingData(options.Caching, options.Categorical):
     """Which rows are learned from and stopped by, and how they are read."""
 
     # fmt: off
@@ -51,10 +50,6 @@ class TrainingData(options.Caching, options.Reading):
         "Column of a table that says where a row was shown, from 1, when its label, a click, came "
         "about. What a place adds is learned with the model, and left out when it ranks. It is no "
         "feature.", metavar="COLUMN", panel=options.DATA)] = None
-    categories: Annotated[list[str] | None, option(
-        "Column of a table that holds categories, of text or numbers, which boosted trees split "
-        "into sets. Repeat for several.", metavar="COLUMN", panel=options.DATA,
-        default="those that Parquet says are dictionaries")] = None
     # fmt: on
 
     @property
@@ -66,11 +61,6 @@ class TrainingData(options.Caching, options.Reading):
     def position(self) -> str | None:
         """The column of positions."""
         return self.position_column
-
-    @property
-    def categorical(self) -> Categories:
-        """Columns that hold categories."""
-        return "auto" if self.categories is None else tuple(self.categories)
 
 
 @app.command()
@@ -316,6 +306,10 @@ def _summarise(ranker: Ranker, parts: Parts, seconds: float, ranks: Ranks) -> No
 def _summarise_course(ranker: Ranker, data: Any, seconds: float) -> None:
     from tierrank.cli.progress import duration
 
+    trees = getattr(ranker, "rankers_", {}).get("boosted", ranker)
+    if chosen := getattr(trees, "settings_by_size_", None):
+        told = ", ".join(f"{name} {value}" for name, value in chosen.items() if value is not None)
+        stdout().print(f"trees by the size of the data: {told}", markup=False)
     if weights := getattr(ranker, "weights_", None):
         shares = ", ".join(f"{name} {weight:.3f}" for name, weight in weights.items())
         stdout().print(

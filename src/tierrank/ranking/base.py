@@ -30,7 +30,7 @@ from tierrank.data.tables.columns import BadColumn, frame_columns, is_frame
 from tierrank.losses.objective import Objective
 from tierrank.ranking import members
 from tierrank.ranking.features import Steps, steps_from
-from tierrank.ranking.features.base import check_finite, parts_of
+from tierrank.ranking.features.base import RANKS, check_finite
 from tierrank.ranking.positions import ONCE_EACH, Shown, checked_shown
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays, load
@@ -330,7 +330,6 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         "turn it into some (scikit-learn's OneHotEncoder, pandas.get_dummies), leave it out, or "
         "take a BoostedRanker, whose trees split categories"
     )
-    _ranks: Ranks = ALONE  # in a fit, the processes of which each has a part of the lists
     _seed: int  # of the last fit; `_learn` sets it
     history_: History
     steps_: Steps
@@ -526,10 +525,14 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         kept = Checkpoint(checkpoint, identity, every=checkpoint_every)
         self._learn(train, validation, kept, watch, before)
         if refit or self.members > 1:
-            every = None
-            if refit and held_out is not None:
-                every = members.together((data, lists), held_out, weights, ranks)
-            members.learn(self, train, validation, every, kept, watch, before)
+            every, model = None, copy(self)
+            if refit and given is not None and held_out is not None:
+                first: members.Rows = data, lists
+                if model._know_categories_of(X, given[0]):
+                    first = model._read(X, qid, group, None, y=y, reset=False)
+                    held_out = model._read(given[0], given[2], None, None, y=given[1], reset=False)
+                every = members.together(first, held_out, weights, ranks)
+            members.learn(self, model, train, validation, every, kept, watch, before)
         return self
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> AnyArray:
@@ -615,6 +618,11 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "history_")
+
+    @property
+    def _ranks(self) -> Ranks:
+        """In a fit, the processes of which each has a part of the lists."""
+        return RANKS.get()
 
     # -- what subclasses use ----------------------------------------------------------------
 
@@ -763,6 +771,10 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         check_finite(X, allow_nan=self._takes_missing())
         return (X, y), list_keys(len(y) if indexed else X.shape[0], qid, group)
 
+    def _know_categories_of(self, *tables: Any) -> bool:
+        """Take on those of all tables, and say whether any are new; most rankers know none."""
+        return False
+
     def _numbers(self, X: Any, *, reset: bool) -> Any:
         """X without categories: they are refused here, and a subclass that knows them has codes."""
         if not isinstance(X, RankingData):
@@ -808,8 +820,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
                     "in several: transform X before the fit"
                 )
             queries, labels = np.zeros(X.shape[0], dtype=np.int64), None
-        with parts_of(self._ranks):
-            X = steps.fit_transform(X, labels, queries) if fit else steps.transform(X, queries)
+        X = steps.fit_transform(X, labels, queries) if fit else steps.transform(X, queries)
         return TrainingRows(X, y, tiers, checked_weights(weights, tiers, self._ranks), shown)
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:

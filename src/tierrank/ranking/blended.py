@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Never, Self
 
@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tierrank._types import AnyArray
+from tierrank.errors import Argument, ArgumentError
 from tierrank.ranking import members as several
 from tierrank.ranking.base import Ranker, below, row_queries, validation_set
 from tierrank.ranking.boosted import BoostedRanker
@@ -32,10 +33,7 @@ KINDS: dict[str, type[Ranker]] = {
     "boosted": BoostedRanker, "linear": LinearRanker, "neural": NeuralRanker
 }  # fmt: skip
 USUAL: dict[str, dict[str, Any]] = {
-    "boosted": {
-        "leaves": "auto", "min_rows_per_leaf": "auto", "row_fraction": "auto",
-        "feature_fraction": "auto",
-    },
+    "boosted": {},
     "linear": {"features": ["impute", "standardize"], "l2": 1e-3},
     "neural": {"features": ["impute", "standardize"]},
 }  # fmt: skip
@@ -44,9 +42,10 @@ USUAL: dict[str, dict[str, Any]] = {
 class BlendedRanker(Ranker):
     """A weighted sum of the scores of three rankers: boosted, linear and neural.
 
-    The scores of each are divided by their standard deviation within lists. Then the weights,
-    not negative, minimise the objective on validation lists: a convex problem for the likelihoods,
-    solved exactly, by Newton's method on every set of rankers that may have a weight.
+    The scores of each are divided by their standard deviation within lists: that over all lists, or
+    that of the list at hand. Then the weights, not negative, minimise the objective on validation
+    lists: a convex problem for the likelihoods, solved exactly, by Newton's method on every set of
+    rankers that may have a weight.
 
     The validation lists are those of `eval_set`, or else a fifth of the lists that is held out. No
     ranker is fitted to them before the weights are known; but they also say when the rankers stop.
@@ -55,31 +54,51 @@ class BlendedRanker(Ranker):
 
     Parameters
     ----------
-    objective, objective_params
-        of all rankers and of the weights
-    boosted, linear, neural
-        settings of each, beside those in `tierrank.ranking.blended.USUAL`; False leaves it out
-    features
-        feature steps before all three, which have their own besides
-    refit
-        whether the rankers learn once more from training and validation lists, as in
+    objective : str
+        Of all rankers and of the weights: a name of `tierrank.losses.OBJECTIVES`.
+    objective_params : dict, optional
+        Its options.
+    boosted, linear, neural : mapping or False, optional
+        Settings of each, beside those in `tierrank.ranking.blended.USUAL`; False leaves it out.
+    features : str, transformer or list, optional
+        Feature steps before all three, which have their own besides.
+    scaling : {"global", "query", "auto"}
+        What scores are divided by: "global", one number a ranker; "query", the standard deviation
+        within the row's own list, so that a list in which a ranker hardly tells the rows apart
+        counts like any other; or "auto", whichever has the smaller loss on the validation lists
+        (it may be "query", and then to predict takes the lists).
+    refit : bool or "auto"
+        Whether the rankers learn once more from training and validation lists, as in
         `BoostedRanker`. "auto" does; where nothing is held out there is nothing to learn besides.
-    members
-        models of each ranker that learns by chance, as in `BoostedRanker`; the linear one is one
-    metric, query_column, random_state
-        as in the other rankers
+    members : int
+        Models of each ranker that learns by chance, as in `BoostedRanker`; the linear one is one.
+    metric : str
+        What `score` and early stopping measure, a name of `tierrank.metrics`.
+    query_column : str or int, optional
+        A column of X that says which list a row belongs to.
+    random_state : int, optional
+        A seed for all that is drawn.
 
     Attributes
     ----------
-    rankers_
-        the fitted rankers, by name
-    weights_, scales_
-        what the scores of each are multiplied with, and divided by before
-    validation_
-        the metric of each on the validation lists, before a refit
-    history_
-        one step: loss and metric of the blend on the validation lists, to which the weights were
-        fitted
+    rankers_ : dict
+        The fitted rankers, by name.
+    weights_, scales_ : dict of float
+        What the scores of each are multiplied with, and divided by before (1, if by the list's
+        own).
+    scaling_ : {"global", "query"}
+        The scaling that was taken.
+    validation_ : dict of float
+        The metric of each on the validation lists, before a refit.
+    history_ : History
+        One step: loss and metric of the blend on the validation lists, to which the weights were
+        fitted.
+
+    See Also
+    --------
+    BoostedRanker : Trees alone.
+    LinearRanker : Coefficients alone.
+    NeuralRanker : A network alone.
 
     Examples
     --------
@@ -96,6 +115,7 @@ class BlendedRanker(Ranker):
     allows_missing: ClassVar[bool] = True
     rankers_: dict[str, Any]
     weights_: dict[str, float]
+    scaling_: str
     scales_: dict[str, float]
     validation_: dict[str, float]
 
@@ -108,6 +128,7 @@ class BlendedRanker(Ranker):
         linear: Mapping[str, Any] | Literal[False] | None = None,
         neural: Mapping[str, Any] | Literal[False] | None = None,
         features: Any = None,
+        scaling: Literal["global", "query", "auto"] = "global",
         refit: Refit = False,
         members: int = 1,
         metric: str = "ndcg@10",
@@ -120,6 +141,7 @@ class BlendedRanker(Ranker):
         self.linear = linear
         self.neural = neural
         self.features = features
+        self.scaling = scaling
         self.refit = refit
         self.members = members
         self.metric = metric
@@ -129,7 +151,7 @@ class BlendedRanker(Ranker):
     @property
     def scores_lists(self) -> bool:  # type: ignore[override]
         """Whether a row's score depends on the other rows of its list."""
-        return any(
+        return getattr(self, "scaling_", "global") == "query" or any(
             each.scores_lists or each.steps_.needs_qid
             for each in getattr(self, "rankers_", {}).values()
         )
@@ -211,6 +233,10 @@ class BlendedRanker(Ranker):
                 raise ValueError(f"a BlendedRanker takes no {name}: fit one of its rankers")
         if init_model is not None:
             raise ValueError("a BlendedRanker does not go on from an init_model: fit it anew")
+        if self.scaling not in ("global", "query", "auto"):
+            raise ArgumentError(
+                Argument("scaling"), f' is "global", "query" or "auto", not {self.scaling!r}'
+            )
         self._begin(y, others)
         given = validation_set(eval_set)
         several.will_refit(self, validated=True, clicks=False)
@@ -309,25 +335,28 @@ class BlendedRanker(Ranker):
         """
         names = list(rankers)
         scores = np.stack([rankers[name].predict(X, qid=qid) for name in names], 1).astype(float)
-        sizes = np.bincount(qid)
-        sums = np.stack([np.bincount(qid, column) for column in scores.T], 1)
-        means = sums / np.maximum(sizes, 1)[:, None]
-        spread = np.sqrt(np.mean((scores - means[qid]) ** 2, axis=0))
-        self.scales_ = dict(zip(names, np.where(spread > 0, spread, 1.0).tolist(), strict=True))
-        columns = scores / [self.scales_[name] for name in names]
+        within = spreads(scores, qid)
+        spread = np.sqrt(np.mean(within[qid] ** 2, axis=0))
+        spread[spread == 0] = 1.0
+        scaled = {"global": scores / spread, "query": scores / or_one(within)[qid]}
+        self.scaling_ = "global" if self.scaling == "auto" else self.scaling
         best, loss = np.full(len(names), 1 / len(names)), np.inf
         every = range(len(names))
         sets = [list(some) for n in every for some in combinations(every, n + 1)]
         tiered = bool((Tiers.from_labels(y, qid=qid).n_tiers > 1).any())
-        for some in sets if tiered and not equal else ():
+        ways = list(scaled) if self.scaling == "auto" else [self.scaling]
+        for scaling, some in product(ways, sets) if tiered and not equal else ():
             weigher = LinearRanker(
                 self.objective, objective_params=self.objective_params, features=None, l2=RIDGE,
                 metric=self.metric, tol=0.0, random_state=0,
-            ).fit(columns[:, some], y, qid=qid, weights=weights)  # fmt: skip
+            ).fit(scaled[scaling][:, some], y, qid=qid, weights=weights)  # fmt: skip
             found = weigher.history_.loss[-1]
             if (weigher.coef_ >= 0).all() and found is not None and found < loss:
-                loss, best = found, np.zeros(len(names))
+                self.scaling_, loss, best = scaling, found, np.zeros(len(names))
                 best[some] = weigher.coef_
+        columns = scaled[self.scaling_]
+        spread = spread if self.scaling_ == "global" else np.ones(len(names))
+        self.scales_ = dict(zip(names, spread.tolist(), strict=True))
         self.rankers_ = rankers
         self.weights_ = dict(zip(names, best.tolist(), strict=True))
         metric = self._metric()
@@ -341,16 +370,19 @@ class BlendedRanker(Ranker):
 
     def _scores(self, X: Any, queries: AnyArray) -> AnyArray:
         found = np.zeros(X.shape[0])
+        number = group_rows(queries, X.shape[0])[0]
         for name, ranker in self.rankers_.items():
             if weight := self.weights_[name]:
                 own = ranker.predict(X, qid=queries).astype(np.float64)
+                if self.scaling_ == "query":
+                    own /= or_one(spreads(own[:, None], number))[number, 0]
                 found += weight / self.scales_[name] * own
         return found
 
     def _to_state(self) -> tuple[dict[str, Any], Arrays]:
         info: dict[str, Any] = {
-            "weights": self.weights_, "scales": self.scales_, "validation": self.validation_,
-            "rankers": {},
+            "weights": self.weights_, "scaling": self.scaling_, "scales": self.scales_,
+            "validation": self.validation_, "rankers": {},
         }  # fmt: skip
         arrays: Arrays = {}
         for name, ranker in self.rankers_.items():
@@ -372,5 +404,32 @@ class BlendedRanker(Ranker):
             if values.keys() != self.rankers_.keys() or not np.isfinite([*values.values()]).all():
                 raise ValueError(f"the {name} are not those of {', '.join(self.rankers_)}")
             setattr(self, f"{name}_", values)
+        self.scaling_ = info.get("scaling", "global")  # the only way there was
+        if self.scaling_ not in ("global", "query"):
+            raise ValueError(f"there is no scaling {self.scaling_!r}")
         if min(self.scales_.values()) <= 0 or min(self.weights_.values()) < 0:
             raise ValueError("a weight is negative, or a scale is not positive")
+
+
+def spreads(scores: AnyArray, number: AnyArray) -> AnyArray:
+    """[lists, columns] standard deviations of [rows, columns] scores within each list.
+
+    Scores that are all the same have 0, to the last bit.
+    """
+    lists = int(number.max(initial=-1)) + 1
+    sizes = np.maximum(np.bincount(number), 1)[:, None]
+    low, high = (np.full((lists, scores.shape[1]), sign * np.inf) for sign in (1, -1))
+    np.minimum.at(low, number, scores)
+    np.maximum.at(high, number, scores)
+
+    def mean(values: AnyArray) -> AnyArray:
+        found: AnyArray = np.stack([np.bincount(number, each) for each in values.T], 1) / sizes
+        return found
+
+    found: AnyArray = np.sqrt(mean((scores - mean(scores)[number]) ** 2))
+    return np.where(high > low, found, 0.0)
+
+
+def or_one(spread: AnyArray) -> AnyArray:
+    """1 where nothing tells rows apart, to divide by."""
+    return np.where(spread > 0, spread, 1.0)

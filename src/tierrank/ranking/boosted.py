@@ -28,7 +28,7 @@ from tierrank.data.categories import (
 from tierrank.data.mapped import folder_of
 from tierrank.data.ranking_data import RankingData
 from tierrank.errors import Argument, ArgumentError
-from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
+from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, split_query_column
 from tierrank.ranking.derivatives import BoostingObjective, Derivatives, ShownObjective
 from tierrank.ranking.features import steps_from
 from tierrank.ranking.forest import Forest
@@ -42,7 +42,7 @@ from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.settings import check_count, check_size, seed_from
 
 SEGMENT = 25
-FEW_ROWS = 20_000  # up to which trees of 7 leaves do better than larger ones
+LEAVES = {20_000: 7, 200_000: 15}  # up to so many training rows; beyond, LightGBM's own 31
 RUN_AWAY = 1e9  # no score that means anything is as large
 
 
@@ -58,65 +58,87 @@ class BoostedRanker(Ranker):
 
     Parameters
     ----------
-    objective, objective_params
-        a name of `tierrank.losses.OBJECTIVES`, and its options
-    library
-        what grows the trees: "lightgbm" or "xgboost"
-    trees
-        how many at most
-    learning_rate
-        by what the leaves of each are multiplied
-    leaves, depth
-        the most leaves of a tree, and the longest way to one (None: no limit)
-    min_rows_per_leaf
-        rows in a leaf at least; 20 if not given. XGBoost has no such limit.
-    min_hessian_per_leaf
-        sum of the Hessian over the rows of a leaf, at least
-    l2
-        penalty on the squares of the leaves
-    row_fraction, feature_fraction
-        the share of rows and of features that each tree sees, drawn at random. Each of these four
-        (leaves, rows in a leaf, both shares) may be "auto": 7 leaves up to 20,000 training rows,
-        else 15; 50 rows in a leaf, or a fortieth of the rows if that is less; 0.7 and 0.5
-    patience
-        stop after so many trees without a better validation metric (None: never)
-    position_smoothing
-        as in `LinearRanker`. A step of Newton's method moves the biases between two trees, and at
+    objective : str
+        A name of `tierrank.losses.OBJECTIVES`.
+    objective_params : dict, optional
+        Its options.
+    library : {"lightgbm", "xgboost"}
+        What grows the trees.
+    trees : int
+        How many at most.
+    learning_rate : float
+        By what the leaves of each are multiplied.
+    leaves : int or "auto"
+        The most leaves of a tree. "auto", as in the next three, goes by the number of training
+        rows: 7 up to 20,000, 15 up to 200,000, else 31. `settings_by_size_` says what it came to.
+    depth : int, optional
+        The longest way to a leaf; None: no limit.
+    min_rows_per_leaf : int or "auto", optional
+        Rows in a leaf at least; "auto": 50, or a fortieth of the rows if that is less; None: the
+        library's own, 20. XGBoost has no such limit.
+    min_hessian_per_leaf : float
+        Sum of the Hessian over the rows of a leaf, at least.
+    l2 : float
+        Penalty on the squares of the leaves.
+    row_fraction, feature_fraction : float or "auto"
+        The share of rows and of features that each tree sees, drawn at random; "auto": 0.7 and 0.5.
+    patience : int, optional
+        Stop after so many trees without a better validation metric (None: never).
+    position_smoothing : float
+        As in `LinearRanker`. A step of Newton's method moves the biases between two trees, and at
         last they are made the best for the trees that are kept; their standard errors take the
-        scores for known
-    refit
-        whether to grow all trees anew, from training and validation rows, once early stopping has
+        scores for known.
+    refit : bool or "auto"
+        Whether to grow all trees anew, from training and validation rows, once early stopping has
         told how many: as many as were best, times the rows there are to those there were. True
         needs an `eval_set`; "auto" does so if there is one. `history_` stays that of before.
-    members
-        forests with seeds of their own, whose scores are averaged: `forest_` has all their trees.
-        Where nothing is drawn (both fractions are 1), all but the first learn from a bootstrap
+    members : int
+        Forests with seeds of their own, whose scores are averaged: `forest_` has all their trees.
+        Where nothing is drawn (both fractions 1), all but the first learn from a bootstrap
         sample of the lists.
-    bins
-        values of a feature are put into so many bins
-    library_params
-        further parameters, under the library's own names
-    categories
-        columns whose values are names rather than amounts: the trees split them into sets, as the
+    bins : int
+        Values of a feature are put into so many bins.
+    library_params : dict, optional
+        Further parameters, under the library's own names.
+    categories : "auto" or sequence, optional
+        Columns whose values are names rather than amounts: the trees split them into sets, as the
         library does by itself. "auto": columns of a frame whose type is categorical (pandas,
         polars) or a dictionary (pyarrow). Or a list of names or numbers of columns, of text or
         numbers. None: there are none. A category that no training row had counts as missing.
-    features, metric, query_column, random_state
-        as in the other rankers
-    threads
-        for the library and for the objective (None: torch's number)
+    features : str, transformer or list, optional
+        Steps before the model, as in `LinearRanker`.
+    metric : str
+        What `score` and early stopping measure, a name of `tierrank.metrics`.
+    threads : int, optional
+        For the library and for the objective (None: torch's number).
+    query_column : str or int, optional
+        A column of X that says which list a row belongs to.
+    random_state : int, optional
+        A seed for all that is drawn.
 
     Attributes
     ----------
-    forest_
-        the trees, a `tierrank.ranking.forest.Forest`
-    feature_importances_
-        [features, after the feature steps] shares in the gain of all splits
-    objective_state_
-        the objective's own parameters, where it learns some
-    categories_
-        by number of column, the categories of the training rows: codes in the forest are places
-        in this
+    forest_ : Forest
+        The trees, a `tierrank.ranking.forest.Forest`.
+    feature_importances_ : ndarray of float
+        [features, after the feature steps] shares in the gain of all splits.
+    objective_state_ : dict of float
+        The objective's own parameters, where it learns some.
+    settings_by_size_ : dict
+        What was "auto", by name: the values that went by the number of training rows.
+    categories_ : dict
+        By number of column, the categories of the training rows: codes in the forest are places
+        in this.
+    history_ : History
+        The training curve; `steps_`, `n_features_in_`, `feature_names_in_`, `position_bias_` and
+        `position_standard_errors_` are as in the other rankers.
+
+    See Also
+    --------
+    LinearRanker : A weight for each feature.
+    NeuralRanker : Perceptrons, and attention over the list.
+    BlendedRanker : All three in one score.
+    export : Writes the trees for other programs.
 
     Examples
     --------
@@ -133,6 +155,7 @@ class BoostedRanker(Ranker):
 
     forest_: Forest
     objective_state_: dict[str, float]
+    settings_by_size_: dict[str, Any]
     categories_: dict[int, tuple[str, ...]]
     _kept_categories: dict[int, tuple[str, ...]] | None = None
     _no_text: ClassVar[str] = (
@@ -147,13 +170,13 @@ class BoostedRanker(Ranker):
         library: Literal["lightgbm", "xgboost"] = "lightgbm",
         trees: int = 500,
         learning_rate: float = 0.05,
-        leaves: int | Literal["auto"] = 31,
+        leaves: int | Literal["auto"] = "auto",
         depth: int | None = None,
-        min_rows_per_leaf: int | Literal["auto"] | None = None,
+        min_rows_per_leaf: int | Literal["auto"] | None = "auto",
         min_hessian_per_leaf: float = 1e-3,
         l2: float = 1.0,
-        row_fraction: float | Literal["auto"] = 1.0,
-        feature_fraction: float | Literal["auto"] = 1.0,
+        row_fraction: float | Literal["auto"] = "auto",
+        feature_fraction: float | Literal["auto"] = "auto",
         patience: int | None = 50,
         position_smoothing: float = 1.0,
         refit: Refit = False,
@@ -358,7 +381,8 @@ class BoostedRanker(Ranker):
         watch: Watch | None,
         before: Self | None,
     ) -> None:
-        settings = self._settings(train.X.shape[0])
+        self._choose_by_size(train.X.shape[0])
+        settings = self._settings()
         with torch_threads(settings.threads):
             kept = checkpoint.load()
             seed = seed_from(self.random_state) if kept is None else kept[0]["seed"]
@@ -410,11 +434,13 @@ class BoostedRanker(Ranker):
         best = self.history_.best_step
         grown = (0 if best is None else best) - (0 if before is None else len(before.forest_))
         self.trees, self.patience = max(1, round(grown * ratio)), None
+        self.set_params(**self.settings_by_size_)  # so many were best of trees of this size
         return grown > 0
 
     def _average(self, learned: Sequence[Self], before: Self | None) -> None:
         known = self._forest_of(before)  # which all began with
         grown = [each.forest_.between(len(known), len(each.forest_)) for each in learned]
+        self.categories_ = learned[0].categories_
         self.forest_ = known.followed_by(Forest.mean(grown))
         self.objective_state_ = mean_of([each.objective_state_ for each in learned])
 
@@ -467,13 +493,22 @@ class BoostedRanker(Ranker):
             return XGBoostTrees(X, valid_X, settings, network)
         raise ValueError(f'library is "lightgbm" or "xgboost", not {self.library!r}')
 
-    def _settings(self, rows: int | None = None) -> TreeSettings:
+    def _choose_by_size(self, rows: int) -> None:
+        """Set what "auto" stands for, by the number of training rows."""
+        rule = by_size(rows)
+        if self.library == "xgboost":
+            rule["min_rows_per_leaf"] = None
+        self.settings_by_size_ = {
+            name: rule[name] for name in rule if getattr(self, name) == "auto"
+        }
+
+    def _settings(self) -> TreeSettings:
         check_count("trees", self.trees)
         if self.patience is not None:
             check_count("patience", self.patience)
         own = (field.name for field in fields(TreeSettings) if field.name != "categorical")
         given = {name: getattr(self, name) for name in own}
-        given |= {name: by_size(name, rows) for name in given if given[name] == "auto"}
+        given |= self.settings_by_size_
         given["threads"] = torch.get_num_threads() if self.threads is None else self.threads
         given["library_params"] = self.library_params or {}
         given["categorical"] = tuple(getattr(self, "categories_", ()))
@@ -500,6 +535,20 @@ class BoostedRanker(Ranker):
             )
         self.categories_ = dict(kept)
         return sorted(kept)
+
+    def _know_categories_of(self, *tables: Any) -> bool:
+        if self._kept_categories is not None:
+            return False
+        known = dict(self.categories_)
+        for table in tables:
+            rows = table
+            if not isinstance(table, RankingData):
+                rows = split_query_column(table, self.query_column)[0]
+            for at in known:
+                known[at] = tuple(sorted({*known[at], *occurring(column_of(rows, at))}))
+        new = known != self.categories_
+        self.categories_ = known
+        return new
 
     def _numbers(self, X: Any, *, reset: bool) -> Any:
         """X with codes for categories, which are those of the training rows."""
@@ -544,7 +593,11 @@ class BoostedRanker(Ranker):
         return self.forest_.predict(X)
 
     def _to_state(self) -> tuple[dict[str, Any], Arrays]:
-        info = {"n_features": self.forest_.n_features, "objective_state": self.objective_state_}
+        info: dict[str, Any] = {
+            "n_features": self.forest_.n_features,
+            "objective_state": self.objective_state_,
+            "settings_by_size": self.settings_by_size_,
+        }
         if self.categories_:
             info["categories"] = {str(at): list(words) for at, words in self.categories_.items()}
         return info, self.forest_.arrays()
@@ -559,23 +612,26 @@ class BoostedRanker(Ranker):
         self.categories_ = _categories_from(info.get("categories", {}), self.forest_)
         state = info["objective_state"]
         self.objective_state_ = {str(name): float(value) for name, value in state.items()}
+        chosen = info.get("settings_by_size", {})  # there were none before
+        if not isinstance(chosen, dict) or not chosen.keys() <= by_size(1).keys():
+            raise ValueError("the settings by size are no settings of trees by name")
+        self.settings_by_size_ = chosen
 
 
-def by_size(name: str, rows: int | None) -> Any:
-    """What "auto" stands for, by the number of training rows: docs/boosted.md has the figures."""
-    if rows is None:
-        raise ArgumentError(
-            Argument(name), '="auto" is for rows of one process, not for Dask: give a number'
-        )
-    rule = {
-        "leaves": 7 if rows <= FEW_ROWS else 15,
+def by_size(rows: int) -> dict[str, Any]:
+    """What "auto" stands for, by the number of training rows: docs/boosted.md has the figures.
+
+    Examples
+    --------
+    >>> by_size(9_630)
+    {'leaves': 7, 'min_rows_per_leaf': 50, 'row_fraction': 0.7, 'feature_fraction': 0.5}
+    """
+    return {
+        "leaves": next((leaves for most, leaves in LEAVES.items() if rows <= most), 31),
         "min_rows_per_leaf": min(50, max(1, rows // 40)),
         "row_fraction": 0.7,
         "feature_fraction": 0.5,
     }
-    if name not in rule:
-        raise ArgumentError(Argument(name), f' cannot be "auto": {", ".join(rule)} can')
-    return rule[name]
 
 
 def _categories_from(saved: Any, forest: Forest) -> dict[int, tuple[str, ...]]:

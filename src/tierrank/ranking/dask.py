@@ -78,6 +78,7 @@ def fit(
                 Argument(name), f"={getattr(ranker, name)!r} is for rows of one process, not for "
                 "Dask: leave it out",
             )  # fmt: skip
+    ranker._choose_by_size(1)
     ranker._settings()  # refuses what is wrong before anything is read
     X = _collection(X)
     taken = [each for each in (y, qid, weights) if isinstance(each, str)]
@@ -87,6 +88,8 @@ def fit(
     _note_categories(ranker, client, X, taken)
     reader = copy(ranker)
     train = _Parts.read(client, reader, (X, y, qid, weights), shuffle, "X")
+    for each in (ranker, reader):  # which the workers learn by
+        each._choose_by_size(sum(about.rows for about in train.about))
     held_out, given = None, validation_set(eval_set)
     if given is not None:
         valid_X, valid_y, valid_qid = given

@@ -340,7 +340,7 @@ def to_onnx(model: Any, path: Path | str, *, dtype: Dtype = "float32") -> Path:
 
 def _scorer(graph: Graph, model: Any, x: str | None = None) -> tuple[str, str]:
     """Add steps and model: the scores, [rows, 1], and the precision they are computed in."""
-    from tierrank.ranking.onnx_graph import add_forest, add_network, add_steps
+    from tierrank.ranking.onnx_graph import add_forest, add_network, add_steps, by_own_spread
 
     x = add_steps(graph, graph.features if x is None else x, model.steps_)
     kind = type(model).__name__
@@ -357,6 +357,8 @@ def _scorer(graph: Graph, model: Any, x: str | None = None) -> tuple[str, str]:
         parts = []
         for name, ranker in model.rankers_.items():
             column = graph.cast(_scorer(graph, ranker, x)[0], np.float64)
+            if model.scaling_ == "query":
+                column = by_own_spread(graph, column)
             factor = graph.constant(model.weights_[name] / model.scales_[name])
             parts.append(graph.op("Mul", column, factor))
         return graph.op("Sum", *parts), "float32"

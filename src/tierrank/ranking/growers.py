@@ -82,7 +82,8 @@ class TreeSettings:
         for name in ("l2", "min_hessian_per_leaf"):
             check_size(name, getattr(self, name), zero=True)
         for name, most in (("learning_rate", 1e6), ("row_fraction", 1), ("feature_fraction", 1)):
-            if not 0 < getattr(self, name) <= most:
+            check_size(name, getattr(self, name))
+            if getattr(self, name) > most:
                 raise ValueError(
                     f"{name} is a number above 0, up to {most:g}, not {getattr(self, name)!r}"
                 )

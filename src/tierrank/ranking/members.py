@@ -22,7 +22,7 @@ import numpy as np
 from tierrank._types import AnyArray
 from tierrank.data.mapped import stacked
 from tierrank.errors import Argument, ArgumentError
-from tierrank.ranks import Ranks
+from tierrank.ranks import ALONE, Ranks
 from tierrank.tiers.labels import group_rows
 from tierrank.training import Checkpoint, Watch
 from tierrank.training.progress import named
@@ -66,7 +66,9 @@ def will_refit(ranker: Ranker, *, validated: bool, clicks: bool) -> bool:
     return bool(refit)
 
 
-def together(train: Rows, valid: Rows, weights: Any, ranks: Ranks) -> tuple[Rows, AnyArray | None]:
+def together(
+    train: Rows, valid: Rows, weights: Any = None, ranks: Ranks = ALONE
+) -> tuple[Rows, AnyArray | None]:
     """Training rows, then validation rows; no list of one is a list of the other.
 
     The `eval_set` has no weights, so each of its lists weighs as much as a training list on
@@ -91,6 +93,7 @@ def together(train: Rows, valid: Rows, weights: Any, ranks: Ranks) -> tuple[Rows
 
 def learn(
     ranker: Ranker,
+    model: Ranker,
     train: TrainingRows,
     valid: ValidationRows | None,
     refit: tuple[Rows, AnyArray | None] | None,
@@ -105,6 +108,8 @@ def learn(
 
     Parameters
     ----------
+    ranker, model
+        what the first was learned by, and a copy of it that knows the categories of all rows
     train, valid
         what the first was learned from
     refit
@@ -114,7 +119,6 @@ def learn(
     """
     from tierrank.ranking.features import Steps, steps_from
 
-    model = copy(ranker)
     learned = [model]
     if refit is not None:
         rows, weights = refit

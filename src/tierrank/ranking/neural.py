@@ -16,11 +16,12 @@ from tierrank._types import AnyArray
 from tierrank.losses.objective import Objective
 from tierrank.losses.positions import PositionBias
 from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, below
+from tierrank.ranking.features.base import parts_of
 from tierrank.ranking.linear_loss import bias_loss, fitted_biases
 from tierrank.ranking.members import Refit, mean_of
 from tierrank.ranking.networks import Scorer
 from tierrank.ranking.positions import biases_of
-from tierrank.ranks import Ranks
+from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.tiers.labels import group_rows
@@ -64,11 +65,11 @@ class NeuralRanker(Ranker):
     hidden : sequence of int
         Widths of the hidden layers; ``()`` is a linear scorer.
     activation : {"relu", "gelu", "silu", "elu", "tanh"}
-        "relu", "gelu", "silu", "elu" or "tanh".
+        Between the layers.
     dropout : float
         Probability with which a hidden number is left out in training.
     normalisation : {"layer", "batch"}, optional
-        "layer", "batch" or None, in each hidden layer.
+        In each hidden layer; None: none.
     attention_layers : int
         Blocks of self-attention over the list; with any, scores depend on the whole list, and
         `predict` needs `qid` or `group`.
@@ -98,7 +99,7 @@ class NeuralRanker(Ranker):
     precision : {"32-true", "bf16-mixed"}
         "32-true", or "bf16-mixed": layers in bfloat16, weights and losses in float32.
     accelerator : {"auto", "cpu", "cuda"}
-        "cpu", "cuda", or "auto": a GPU if there is one.
+        Where to train; "auto": on a GPU if there is one.
     metric : str
         Of `score` and of early stopping.
     query_column : str or int, optional
@@ -272,16 +273,12 @@ class NeuralRanker(Ranker):
         >>> len(ranker.scorers_)
         1
         """
-        if sharded:
-            self._ranks = Ranks.join(device_for(self.accelerator))
-        try:
+        with parts_of(Ranks.join(device_for(self.accelerator)) if sharded else ALONE):
             return super().fit(
                 X, y, qid=qid, group=group, weights=weights, positions=positions, rows=rows,
                 eval_set=eval_set, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
                 watch=watch, init_model=init_model, **others,
             )  # fmt: skip
-        finally:
-            self.__dict__.pop("_ranks", None)
 
     @property
     def scorer_(self) -> Scorer:

@@ -220,6 +220,17 @@ def _or_one(graph: Graph, x: str) -> str:
     return graph.op("Where", zero, graph.constant(1.0), x)
 
 
+def by_own_spread(graph: Graph, column: str) -> str:
+    """[rows, 1] float64 scores of one list, divided by their standard deviation if it is not 0."""
+    low = graph.op("ReduceMin", column, axes=[0], keepdims=1)
+    high = graph.op("ReduceMax", column, axes=[0], keepdims=1)
+    from_mean = graph.op("Sub", column, graph.op("ReduceMean", column, axes=[0], keepdims=1))
+    square = graph.op("Mul", from_mean, from_mean)
+    spread = graph.op("Sqrt", graph.op("ReduceMean", square, axes=[0], keepdims=1))
+    same = graph.op("Equal", low, high)
+    return graph.op("Div", column, graph.op("Where", same, graph.constant(1.0), spread))
+
+
 def _minmax(graph: Graph, columns: _Columns) -> str:
     x, low, high = columns.x, columns.low, columns.high
     unit = columns.unit(graph)

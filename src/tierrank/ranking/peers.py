@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator
 
 from tierrank import metrics
 from tierrank._types import AnyArray, FloatArray
-from tierrank.data.mapped import stacked
 from tierrank.names import did_you_mean
 from tierrank.ranking.boosted import by_size
+from tierrank.ranking.members import together
 from tierrank.tiers.labels import group_rows
 from tierrank.training import History, Watch
 from tierrank.training.settings import check_count, member_seed, seed_from
@@ -87,11 +87,11 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
         *,
         trees: int = 500,
         learning_rate: float = 0.05,
-        leaves: int | Literal["auto"] = 31,
-        min_rows_per_leaf: int | Literal["auto"] = 20,
+        leaves: int | Literal["auto"] = "auto",
+        min_rows_per_leaf: int | Literal["auto"] = "auto",
         l2: float = 1.0,
-        row_fraction: float | Literal["auto"] = 1.0,
-        feature_fraction: float | Literal["auto"] = 1.0,
+        row_fraction: float | Literal["auto"] = "auto",
+        feature_fraction: float | Literal["auto"] = "auto",
         patience: int = 50,
         refit: bool | Literal["auto"] = False,
         members: int = 1,
@@ -124,14 +124,15 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
         if self.refit is True and eval_set is None:
             raise ValueError("refit=True needs an eval_set, whose rows a refit learns from, too")
         rows = Rows(X, y, qid)
-        self._size = len(rows)
+        self._by_size = by_size(len(rows))
         valid = None if eval_set is None else Rows(*eval_set)
         seed, trees = seed_from(self.random_state), self.trees
         self.history_, *first = self._grown(rows, valid, trees, seed, watch)
         self._models: list[Any] = [first]
         if valid is not None and self.refit:
             trees = max(1, round(first[1] * (len(rows) + len(valid)) / len(rows)))
-            rows, valid, self._models = _together(rows, valid), None, []
+            every = together(((X, y), (qid, None)), (tuple(eval_set[:2]), (eval_set[2], None)))
+            rows, valid, self._models = Rows(*every[0][0], every[0][1][0]), None, []
         draws = self._given("row_fraction") < 1 or self._given("feature_fraction") < 1
         for number in range(len(self._models), self.members):
             another = member_seed(seed, number)
@@ -156,7 +157,7 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
     def _given(self, name: str) -> Any:
         """A setting; "auto" is by the size of the training part, as in `BoostedRanker`."""
         value = getattr(self, name)
-        return by_size(name, self._size) if value == "auto" else value
+        return self._by_size[name] if value == "auto" else value
 
     def _judge(self, valid: Rows, history: History, watch: Watch | None) -> Judge:
         """Called with the validation rows' scores after each tree: notes and tells their metric."""
@@ -377,12 +378,6 @@ def peer_from(name: str, **settings: Any) -> TreePeer:
     """
     library, objective = parse_peer(name)
     return CLASSES[library](objective, **settings)
-
-
-def _together(one: Rows, other: Rows) -> Rows:
-    """All rows of both; no query of one is one of the other."""
-    lengths = np.append(one.lengths, other.lengths)
-    return Rows(stacked(one.X, other.X), np.append(one.y, other.y), _numbers(lengths))
 
 
 def _numbers(lengths: AnyArray) -> AnyArray:
