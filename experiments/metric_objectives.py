@@ -4,16 +4,18 @@
 
 DATA has mq2008, mslr-web10k-sample and lightgbm-rank. In a fold a ranker learns from the training
 part by every objective, stops by NDCG@10 of the validation part, and is judged by the test part.
-"likelihood + X" adds λ times the likelihood to X, with the λ of `MIXED` that is best on the
-validation part. A query's value is the mean over the seeds (of samples of rows and features in
-boosting). Tests are paired randomisation tests over the queries against pl-partition, corrected by
-Holm's method for all of them. Nothing is chosen by a test part, which each objective sees once.
+"likelihood + X" adds λ times the likelihood to X (approx-ndcg, expected-ndcg), with the λ of
+`MIXED` that is best on the validation part. A query's value is the mean over the seeds (of samples
+of rows and features in boosting, of first weights in networks). Tests are paired randomisation
+tests over the queries against pl-partition, corrected by Holm's method for all of them. Nothing is
+chosen by a test part, which each objective sees once.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,10 @@ from tierrank.metrics import from_name, holm, paired_test
 from tierrank.ranking.boosted import BoostedRanker
 from tierrank.ranking.comparison import QueryFold
 from tierrank.ranking.linear import LinearRanker
+from tierrank.ranking.neural import NeuralRanker
 
 SETS = ("lightgbm-rank", "mq2008", "mslr-web10k-sample")
-RANKERS = ("linear", "boosted")
+RANKERS = ("linear", "boosted", "neural")
 LIKELIHOOD = "pl-partition"
 OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
     LIKELIHOOD: (LIKELIHOOD, {}),
@@ -37,6 +40,8 @@ OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
     "lambdarank": ("lambdaloss", {"weighting": "lambdarank"}),
     "approx-ndcg": ("approx-ndcg", {}),
     "expected-ndcg": ("expected-ndcg", {}),
+    "neural-ndcg": ("neural-ndcg", {}),
+    "pl-rank": ("pl-rank", {}),
 }
 MIXED = (0.003, 0.03, 0.3)  # λ, for the last two
 METRIC = from_name("ndcg@10")
@@ -49,6 +54,8 @@ def fit(
     own: dict[str, Any] = {"objective_params": options, "random_state": seed}
     if ranker == "boosted":
         model: Any = BoostedRanker(objective, trees=trees, threads=1, **own)
+    elif ranker == "neural":
+        model = NeuralRanker(objective, **own)
     else:
         model = LinearRanker(objective, max_iter=100, **own)
     train, valid = fold.train, fold.valid
@@ -64,13 +71,15 @@ def values(model: Any, data: Any) -> AnyArray:
     return np.asarray(METRIC(scores, data.y, qid=data.qid, reduction="none"))
 
 
-def measured(ranker: str, fold: QueryFold, seed: int, trees: int) -> dict[str, AnyArray]:
+def measured(
+    ranker: str, labels: Sequence[str], fold: QueryFold, seed: int, trees: int
+) -> dict[str, AnyArray]:
     """By objective, [queries] of the test part."""
     found = {}
-    for label, (objective, options) in OBJECTIVES.items():
-        model = fit(ranker, objective, options, fold, seed, trees)
+    for label in labels:
+        model = fit(ranker, *OBJECTIVES[label], fold, seed, trees)
         found[label] = values(model, fold.test)
-    for label in ("approx-ndcg", "expected-ndcg"):
+    for label in (each for each in ("approx-ndcg", "expected-ndcg") if each in labels):
         models = [
             fit(ranker, label, {**OBJECTIVES[label][1], "likelihood": weight}, fold, seed, trees)
             for weight in MIXED
@@ -109,6 +118,10 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     options.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     options.add_argument("--rankers", nargs="+", choices=RANKERS, default=list(RANKERS))
+    options.add_argument(
+        "--objectives", nargs="+", choices=OBJECTIVES, default=list(OBJECTIVES), metavar="NAME",
+        help=f"beside {LIKELIHOOD}: {', '.join(list(OBJECTIVES)[1:])}",
+    )  # fmt: skip
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--folds", type=int, help="only the first so many of a set")
     options.add_argument("--trees", type=int, default=300, help="at most")
@@ -116,6 +129,7 @@ def main(arguments: list[str] | None = None) -> None:
     everything = {name: list(folds(chosen.data, name, chosen.folds)) for name in chosen.sets}
     steps = len(chosen.rankers) * chosen.seeds * sum(map(len, everything.values()))
     tables = []
+    labels = list(dict.fromkeys([LIKELIHOOD, *chosen.objectives]))
     with Progress(steps) as progress:
         for ranker in chosen.rankers:
             found: dict[str, dict[str, AnyArray]] = {}
@@ -124,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
                 for fold in parts:
                     runs = []
                     for seed in range(chosen.seeds):
-                        runs.append(measured(ranker, fold, seed, chosen.trees))
+                        runs.append(measured(ranker, labels, fold, seed, chosen.trees))
                         progress.step(f"{ranker}, {name}, {fold.name}, seed {seed}")
                     by_fold.append({k: np.mean([run[k] for run in runs], axis=0) for k in runs[0]})
                 found[name] = {k: np.concatenate([one[k] for one in by_fold]) for k in by_fold[0]}

@@ -359,6 +359,181 @@ void check_products(const Kernels &kernels) {
         }
 }
 
+// Objectives for a metric -------------------------------------------------------------------------
+
+using tierrank::PairWeighting;
+using tierrank::SwapMetric;
+
+Real discount(std::int64_t place, std::int64_t k) { return place <= k ? 1.0L / std::log2(1.0L + Real(place)) : 0.0L; }
+
+// The metric of gains in the order of their places, by its definition
+Real metric_of(SwapMetric metric, std::int64_t k, const Reals &gains) {
+    Real found = 0.0L, hits = 0.0L, relevant = 0.0L;
+    for (std::size_t i = 0; i < gains.size(); ++i) {
+        const auto place = std::int64_t(i) + 1;
+        const bool hit = gains[i] > 0.0L;
+        hits += hit, relevant += hit;
+        if (metric == SwapMetric::ndcg) found += gains[i] * discount(place, k);
+        if (metric == SwapMetric::precision && hit && place <= k) found += 1.0L / Real(k);
+        if (metric == SwapMetric::map && hit) found += hits / Real(place);
+        if (metric == SwapMetric::mrr && hit && hits == 1.0L) found = 1.0L / Real(place);
+    }
+    return metric == SwapMetric::map && relevant > 0.0L ? found / relevant : found;
+}
+
+// Loss, slopes and second derivatives of LambdaLoss, pair by pair; swaps are done, and the metric measured.
+Real lambda_term(PairWeighting weighting, SwapMetric metric, std::int64_t k, Real sigma, Real mu, const Reals &scores,
+                 const Reals &gains, const Indices &tiers, Reals &slope, Reals &second) {
+    const std::size_t n = scores.size();
+    std::vector<std::size_t> order(n), place(n);
+    for (std::size_t i = 0; i < n; ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+    Reals placed(n);
+    for (std::size_t r = 0; r < n; ++r) place[order[r]] = r + 1, placed[r] = gains[order[r]];
+    slope.assign(n, 0.0L), second.assign(n, 0.0L);
+    Real loss = 0.0L;
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t j = 0; j < n; ++j) {
+            const bool one_sided = weighting == PairWeighting::ndcg_loss1;
+            const auto first = std::int64_t(std::min(place[i], place[j]));
+            if (i == j || (one_sided ? false : tiers[i] >= tiers[j] || first > k)) continue;
+            const auto apart = std::int64_t(std::max(place[i], place[j])) - first;
+            Reals swapped = placed;
+            std::swap(swapped[place[i] - 1], swapped[place[j] - 1]);
+            const Real by_swap = std::abs(metric_of(metric, k, swapped) - metric_of(metric, k, placed));
+            const Real nearer = discount(apart, apart), farther = discount(apart + 1, apart + 1);
+            const Real by_distance = (nearer - farther) * std::abs(gains[i] - gains[j]);
+            Real weight = 1.0L;
+            if (weighting == PairWeighting::lambdarank) weight = by_swap;
+            if (weighting == PairWeighting::ndcg_loss2) weight = by_distance;
+            if (weighting == PairWeighting::ndcg_loss2pp) weight = by_swap + mu * by_distance;
+            if (one_sided) weight = gains[i] * discount(std::int64_t(place[i]), k);
+            weight /= std::log(2.0L);
+            const Real x = sigma * (scores[j] - scores[i]), share = 1.0L / (1.0L + std::exp(-x));
+            loss += weight * softplus(x);
+            slope[j] += weight * sigma * share, slope[i] -= weight * sigma * share;
+            const Real bend = weight * sigma * sigma * share * (1.0L - share);
+            second[i] += bend, second[j] += bend;
+        }
+    return loss;
+}
+
+Real approx_term(Real temperature, const Reals &scores, const Reals &gains) {
+    Real total = 0.0L;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+        Real rank = 1.0L;
+        for (std::size_t j = 0; j < scores.size(); ++j)
+            if (j != i) rank += 1.0L / (1.0L + std::exp((scores[i] - scores[j]) / temperature));
+        total += gains[i] / std::log2(1.0L + rank);
+    }
+    return total;
+}
+
+// E[DCG@k] by going through all orders: who comes next, out of those that are left
+Real expected_term(std::int64_t k, const Reals &scores, const Reals &gains, std::vector<bool> &placed,
+                   std::int64_t next) {
+    if (next > k || next > std::int64_t(scores.size())) return 0.0L;
+    Real left = 0.0L, total = 0.0L;
+    for (std::size_t i = 0; i < scores.size(); ++i)
+        if (!placed[i]) left += std::exp(scores[i]);
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+        if (placed[i]) continue;
+        placed[i] = true;
+        const Real after = expected_term(k, scores, gains, placed, next + 1);
+        placed[i] = false;
+        total += std::exp(scores[i]) / left * (gains[i] * discount(next, k) + after);
+    }
+    return total;
+}
+
+void check_metric_objectives(const Kernels &kernels, int problems) {
+    Indices offsets{0}, tiers;
+    Doubles scores, gains, hits;
+    for (int list = 0; list < problems; ++list) {
+        const std::int64_t n = list % 2 ? whole(1, 6) : whole(7, 40); // to enumerate, and not
+        const double spread = std::pow(10.0, double(whole(-1, 1)) / 2.0);
+        std::int64_t tier = 0;
+        for (std::int64_t i = 0; i < n; ++i, tier += whole(0, 2) == 0) {
+            scores.push_back(normal(spread));
+            tiers.push_back(tier);
+            gains.push_back(1.0 / double(1 + tier) * double(tier < 4)); // falls with the tier; at last 0
+            hits.push_back(double(tier < 2));
+        }
+        offsets.push_back(std::int64_t(scores.size()));
+    }
+    const std::size_t rows = scores.size(), lists = offsets.size() - 1;
+    Doubles value(lists), gradient(rows), hessian(rows);
+    const auto of_list = [&](const auto &numbers, std::size_t list) {
+        return Reals(numbers.begin() + offsets[list], numbers.begin() + offsets[list + 1]);
+    };
+    using Value = std::function<Real(const Reals &)>;
+    const auto by_differences = [&](const char *what, const Value &term, std::size_t list) {
+        constexpr Real h = 1e-5L;
+        Reals w = of_list(scores, list);
+        for (std::size_t i = 0; i < w.size(); ++i) {
+            Reals up = w, down = w;
+            up[i] += h, down[i] -= h;
+            const Real slope = (term(up) - term(down)) / (2.0L * h);
+            close(what, gradient[std::size_t(offsets[list]) + i], slope, 1e-8);
+        }
+    };
+    struct Case {
+        PairWeighting weighting;
+        SwapMetric metric;
+    };
+    const Case cases[] = {
+        {PairWeighting::ranknet, SwapMetric::ndcg},      {PairWeighting::lambdarank, SwapMetric::ndcg},
+        {PairWeighting::ndcg_loss1, SwapMetric::ndcg},   {PairWeighting::ndcg_loss2, SwapMetric::ndcg},
+        {PairWeighting::ndcg_loss2pp, SwapMetric::ndcg}, {PairWeighting::lambdarank, SwapMetric::map},
+        {PairWeighting::lambdarank, SwapMetric::mrr},    {PairWeighting::lambdarank, SwapMetric::precision},
+    };
+    for (const Case &each : cases) {
+        const Doubles &given = each.metric == SwapMetric::ndcg ? gains : hits;
+        // average precision and reciprocal rank know no end
+        const bool cut = each.metric == SwapMetric::ndcg || each.metric == SwapMetric::precision;
+        const std::int64_t k = cut && whole(0, 2) ? whole(1, 12) : std::int64_t(1) << 40;
+        const double sigma = 0.7, mu = 3.0;
+        const tierrank::MetricLists of{std::int64_t(lists), offsets.data(), scores.data(),
+                                       given.data(),        value.data(),   gradient.data()};
+        kernels.lambda_loss({of, tiers.data(), each.weighting, each.metric, k, sigma, mu, hessian.data()}, threads);
+        for (std::size_t list = 0; list < lists; ++list) {
+            const auto start = std::size_t(offsets[list]);
+            const Indices own(tiers.begin() + offsets[list], tiers.begin() + offsets[list + 1]);
+            Reals slope, second;
+            const Real loss = lambda_term(each.weighting, each.metric, k, sigma, mu, of_list(scores, list),
+                                          of_list(given, list), own, slope, second);
+            close("LambdaLoss", value[list], loss, 1e-12);
+            for (std::size_t i = 0; i < own.size(); ++i) {
+                close("slope of LambdaLoss", gradient[start + i], slope[i], 1e-12);
+                close("second derivative of LambdaLoss", hessian[start + i], second[i], 1e-12);
+            }
+        }
+    }
+
+    const tierrank::MetricLists p{std::int64_t(lists), offsets.data(), scores.data(),
+                                  gains.data(),        value.data(),   gradient.data()};
+    const double temperature = 0.4;
+    kernels.approx_ndcg(p, temperature, threads);
+    for (std::size_t list = 0; list < lists; ++list) {
+        const auto term = [&](const Reals &w) { return approx_term(temperature, w, of_list(gains, list)); };
+        close("ApproxNDCG", value[list], term(of_list(scores, list)), 1e-12);
+        by_differences("slope of ApproxNDCG", term, list);
+    }
+    for (const std::int64_t k : {std::int64_t(1), std::int64_t(2), std::int64_t(10)}) {
+        kernels.expected_dcg(p, k, 1.0, threads);
+        for (std::size_t list = 0; list < lists; ++list) {
+            const std::int64_t n = offsets[list + 1] - offsets[list];
+            if (n > 6 && k > 2) continue; // n (n − 1) … orders of the first k
+            const auto term = [&](const Reals &w) {
+                std::vector<bool> placed(w.size(), false);
+                return expected_term(k, w, of_list(gains, list), placed, 1);
+            };
+            close("expected DCG", value[list], term(of_list(scores, list)), 1e-11);
+            by_differences("slope of expected DCG", term, list);
+        }
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -378,6 +553,7 @@ int main(int argc, char **argv) {
         check("· pairs in float", [&] { check_pairs<float>(*set, problems); });
         check("and double", [&] { check_pairs<double>(*set, problems); });
         check("· products", [&] { check_products(*set); });
+        check("· for a metric", [&] { check_metric_objectives(*set, problems); });
         std::printf("\n");
     }
 }
