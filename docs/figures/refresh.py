@@ -1,4 +1,4 @@
-"""The figures of README and docs: files that commands write, and the pages that include them.
+"""The figures of README, docs and paper: files that commands write, and the pages that include them.
 
     python docs/figures/refresh.py                      # pages take their blocks from the files
     python docs/figures/refresh.py likelihood reading   # first these commands run and write theirs
@@ -56,7 +56,8 @@ def commands() -> dict[str, dict[str, Any]]:
 
 def pages() -> list[Path]:
     found = sorted((ROOT / "docs").rglob("*.md"))
-    return [ROOT / "README.md", *(p for p in found if not BUILT & {*p.relative_to(ROOT).parts})]
+    found = [path for path in found if not BUILT & {*path.relative_to(ROOT).parts}]
+    return [ROOT / "README.md", ROOT / "paper" / "paper.md", *found]
 
 
 # Files ---------------------------------------------------------------------------------------
