@@ -121,6 +121,9 @@ class Run:
             )
         if not self.chosen.without_peers and self.size <= MOST_CLICKS_OF_PEERS:
             self.measure("LightGBM, `position`", lambda: by_lightgbm(self.X, log))
+            self.measure(
+                "LightGBM, `position`, our l2", lambda: by_lightgbm(self.X, log, ours=True)
+            )
             self.measure("XGBoost, `lambdarank_unbiased`", lambda: by_xgboost(self.X, log))
         self.measure("production ranker", lambda: self.production.predict)
         return {"ndcg": self.found, "biases": self.biases}
@@ -201,7 +204,7 @@ def observations(log: ClickLog) -> tuple[ClickLog, AnyArray]:
     return some, counts[counts > 0]
 
 
-def by_lightgbm(X: AnyArray, log: ClickLog) -> Scores:
+def by_lightgbm(X: AnyArray, log: ClickLog, *, ours: bool = False) -> Scores:
     some, sizes = observations(log)
     data = lightgbm.Dataset(
         X[some.row].astype(np.float32), label=some.click.astype(int), group=sizes,
@@ -213,6 +216,7 @@ def by_lightgbm(X: AnyArray, log: ClickLog) -> Scores:
         "bagging_fraction": ROW_FRACTION, "bagging_freq": 1,
         "feature_fraction": FEATURE_FRACTION,
         "lambdarank_truncation_level": DEPTH,
+        "lambda_l2": L2_OF_A_LIST * len(sizes) if ours else 0.0,
         # as many distinct rows in a leaf as ours, which counts a row once
         "min_data_in_leaf": MIN_ROWS * max(1, len(some.row) // len(X)),
     }  # fmt: skip
@@ -286,9 +290,10 @@ def report(chosen: argparse.Namespace) -> None:
     lines += row("learned", "clicks", "per cent", "largest error of the mean", rule=True)
     truth = -ETA * np.log(np.arange(1, DEPTH + 1))
     for (size, name), several in sorted(biases.items(), key=lambda each: each[0][::-1]):
-        bias, errors = np.array(several)[:, 0, 1:], np.array(several)[:, 1, 1:]
-        inside = np.abs(bias - truth[1:]) < 1.96 * errors
-        off = np.abs(bias.mean(0) - truth[1:]).max()
+        places = min(pair.shape[1] for pair in several)  # pages of few items are shorter
+        bias, errors = np.array([pair[:, 1:places] for pair in several]).transpose(1, 0, 2)
+        inside = np.abs(bias - truth[1:places]) < 1.96 * errors
+        off = np.abs(bias.mean(0) - truth[1:places]).max()
         lines += row(name, f"{size:,}", f"{100 * inside.mean():.0f}", f"{off:.3f}")
     text = "\n".join(lines)
     print(text)

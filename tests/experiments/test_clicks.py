@@ -1,0 +1,52 @@
+"""The experiment on clicks: what it prints, and that a run which is there is not computed again."""
+
+import clicks
+import numpy as np
+import pytest
+
+from tierrank.data import write_letor
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "few"
+    for fold in (1, 2):
+        (folder / f"Fold{fold}").mkdir(parents=True)
+        for name, seed in (("train", fold), ("vali", 5), ("test", 6)):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(160, 3))
+            y = np.digitize(X[:, 0] + rng.normal(size=160), [0, 1])
+            path = folder / f"Fold{fold}" / f"{name}.txt"
+            write_letor(path, X, y, np.repeat(np.arange(20), 8))
+    return folder
+
+
+def test_it_compares_what_clicks_teach_and_goes_on_where_it_stopped(
+    data, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(clicks, "TREES", 3)
+    options = ["--data", str(data), "--out", str(tmp_path / "out"), "--folds", "1", "2"]
+    clicks.main([*options, "--sizes", "300", "600"])
+    printed = capsys.readouterr().out
+    for row in ("boosted, weighed", "linear, oracle", "LightGBM, `position`", "from the log"):
+        assert f"| {row} |" in printed
+    assert (tmp_path / "out" / "few-position-based.svg").exists()
+    table = printed[printed.index("## ") :]
+    assert (tmp_path / "out" / "few-position-based.md").read_text().strip() == table.strip()
+
+    monkeypatch.setattr(clicks, "Run", None)  # nothing is left to be computed
+    clicks.main([*options, "--sizes", "300", "600"])
+    assert capsys.readouterr().out == table
+
+
+def test_part_of_the_way_is_between_naive_and_oracle(tmp_path, capsys):
+    kept = {
+        f"{kind}, {name}": [value, value]
+        for kind in ("linear", "boosted")
+        for name, value in (("naive", 0.4), ("weighed", 0.55), ("oracle", 0.6))
+    }
+    for fold in (1, 2):
+        path = tmp_path / f"few-position-based-{fold}-100-0.json"
+        path.write_text(clicks.json.dumps({"ndcg": kept, "biases": {}}))
+    clicks.main(["--data", "few", "--out", str(tmp_path), "--table"])
+    assert "| boosted, weighed | .5500 (75) |" in capsys.readouterr().out
