@@ -116,7 +116,7 @@ def implicit_rewards(
     lengths: Any = None,
     tiers: Tiers | None = None,
 ) -> Tensor:
-    """Rewards of responses, β (log π − log π_ref), a token if `lengths` are given.
+    """Compute the rewards of responses, β (log π − log π_ref), a token if `lengths` are given.
 
     Parameters
     ----------

@@ -73,7 +73,38 @@ class BoosterObjective:
         self._forget()
 
     def derivatives(self, scores: AnyArray, rows: GradedRows) -> tuple[AnyArray, AnyArray]:
-        """[rows] gradient and Hessian diagonal of the sum over the lists, by weight, in float32."""
+        """Compute gradients and the Hessian diagonal of the sum over the lists, by weight.
+
+        Parameters
+        ----------
+        scores : array_like
+            [rows] scores of the trees so far.
+        rows : GradedRows
+            Labels, lengths and weights of the lists.
+
+        Returns
+        -------
+        tuple of ndarray
+            [rows] gradient and [rows] Hessian diagonal, in float32.
+
+        Raises
+        ------
+        ValueError
+            A score is NaN or infinite.
+
+        See Also
+        --------
+        tierrank.losses.from_name : The objective alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tierrank.integrations.boosting import GradedRows
+        >>> from tierrank.integrations.lightgbm import objective
+        >>> rows = GradedRows(np.array([1.0, 0.0]), np.array([2]), None)
+        >>> objective().derivatives(np.zeros(2), rows)
+        (array([-0.5, 0.5], dtype=float32), array([0.25, 0.25], dtype=float32))
+        """
         if not len(scores):  # a worker of a cluster may have none
             return np.zeros(0, np.float32), np.zeros(0, np.float32)
         found = self._of(rows)(np.asarray(scores).reshape(-1))
@@ -107,7 +138,33 @@ class BoosterMetric:
         self.metric = metrics.from_name(name, **options)
 
     def value(self, scores: AnyArray, rows: GradedRows) -> float:
-        """The mean over the lists, by weight."""
+        """Compute the mean over the lists, by weight.
+
+        Parameters
+        ----------
+        scores : array_like
+            [rows] scores of the trees so far.
+        rows : GradedRows
+            Labels, lengths and weights of the lists.
+
+        Returns
+        -------
+        float
+            The metric.
+
+        See Also
+        --------
+        tierrank.metrics.from_name : The metric alone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tierrank.integrations.boosting import GradedRows
+        >>> from tierrank.integrations.lightgbm import metric
+        >>> rows = GradedRows(np.array([0.0, 1.0]), np.array([2]), None)
+        >>> metric("mrr").value(np.array([2.0, 1.0]), rows)
+        0.5
+        """
         scores = np.asarray(scores).reshape(-1)
         if rows.weights is None:
             return float(self.metric(scores, rows.labels, lengths=rows.lengths))

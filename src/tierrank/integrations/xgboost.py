@@ -29,8 +29,8 @@ def objective(name: str = "pl-partition", *, seed: int = 0, **options: Any) -> X
     -------
     XGBoostObjective
         A function for ``xgboost.train(…, obj=…)`` and ``xgboost.dask.train``, with ``qid`` or
-        groups in the DMatrix. Weights are XGBoost's own for ranking, one a list. (`XGBRanker`
-        refuses functions.)
+        groups in the DMatrix. Weights are XGBoost's own for ranking, one a list; `XGBRanker`
+        refuses functions.
 
     Raises
     ------

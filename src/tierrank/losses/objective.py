@@ -154,7 +154,37 @@ class Objective(nn.Module):
             self.register_parameter(learned, nn.Parameter(torch.tensor(float(begin))))
 
     def forward(self, scores: Any, tiers: Tiers, weights: Any = None) -> Any:
-        """The loss; scores, tiers and weights as the function takes them."""
+        """Compute the loss; calling the module does.
+
+        Parameters
+        ----------
+        scores : array_like
+            A score an item, as the function takes them.
+        tiers : Tiers
+            The lists.
+        weights : array_like, optional
+            [lists] how much each list counts.
+
+        Returns
+        -------
+        Tensor or ndarray
+            The loss, of the kind that the scores are.
+
+        Raises
+        ------
+        ValueError
+            A score is NaN or infinite, or a shape is wrong.
+
+        See Also
+        --------
+        from_name : Any objective by its name.
+
+        Examples
+        --------
+        >>> import torch, tierrank as tr
+        >>> tr.losses.PLPartition()(torch.zeros(3), tr.Tiers.from_labels([1, 0, 0]))  # log 3
+        tensor(1.0986)
+        """
         if isinstance(self.options.get("generator"), int):  # one for all calls, where they are
             self.options["generator"] = as_generator(
                 self.options["generator"], Scores(scores).values.device

@@ -51,19 +51,81 @@ class PositionBias(nn.Module):
         self.rest = nn.Parameter(given[1:] - given[0])
 
     def biases(self) -> Tensor:
-        """[positions] b, with 0 first."""
+        """Compute the biases b, with 0 first.
+
+        Returns
+        -------
+        Tensor
+            [positions] numbers, which the parameters can be learned through.
+
+        See Also
+        --------
+        penalty : What keeps adjacent ones alike.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> tr.losses.PositionBias(3, start=[0.0, -1.0, -2.0]).biases().tolist()
+        [0.0, -1.0, -2.0]
+        """
         return torch.cat([self.rest.new_zeros(1), self.rest])
 
     def penalty(self) -> Tensor:
-        """(κ/2) Σ (b_{p+1} − b_p)²."""
+        """Compute the penalty (κ/2) Σ (b_{p+1} − b_p)².
+
+        Returns
+        -------
+        Tensor
+            A number to add to the loss.
+
+        See Also
+        --------
+        biases : What it keeps alike.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> tr.losses.PositionBias(3, smoothing=2.0, start=[0.0, -1.0, -3.0]).penalty().item()
+        5.0
+        """
         return self.smoothing / 2 * self.biases().diff().square().sum()
 
     def forward(self, scores: Tensor, positions: Tensor, *, check: bool = True) -> Tensor:
-        """Scores with the biases added; positions have their shape and count from 1.
+        """Add the biases to the scores; calling the module does.
 
         To look at positions is to wait for the device that they are on, and a position of 0 would
         be taken for the last one without a word. ``check=False`` is for who has looked at all of
         them once, before the first step.
+
+        Parameters
+        ----------
+        scores : Tensor
+            A score an item.
+        positions : Tensor
+            In the same shape, where each was shown, from 1.
+        check : bool
+            Whether to look at the positions.
+
+        Returns
+        -------
+        Tensor
+            The scores with the biases added.
+
+        Raises
+        ------
+        ValueError
+            Shapes differ, or a position is out of range.
+
+        See Also
+        --------
+        biases : What is added.
+
+        Examples
+        --------
+        >>> import torch, tierrank as tr
+        >>> bias = tr.losses.PositionBias(3, start=[0.0, -1.0, -2.0])
+        >>> bias(torch.tensor([2.0, 3.0]), torch.tensor([1, 3])).tolist()
+        [2.0, 1.0]
         """
         biases = self.biases().to(scores)
         if positions.shape != scores.shape:

@@ -57,7 +57,23 @@ class Curvature:
         self._weights = list_weights(weights, self._lists.bottom)
 
     def diagonal(self) -> Any:
-        """The diagonal, in the shape of the scores; never positive."""
+        """Compute the diagonal.
+
+        Returns
+        -------
+        Tensor or ndarray
+            In the shape of the scores; never positive.
+
+        See Also
+        --------
+        tierrank.log_prob : The function itself.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> tr.Curvature(np.zeros(3), tr.Tiers.from_labels([1, 0, 0])).diagonal()  # −p (1 − p)
+        array([-0.22222222, -0.22222222, -0.22222222])
+        """
         lists, rest = self._lists, self._lists.rest
         own, bottom = operators.hessian_diagonal(
             lists.rows, lists.bottom, lists.layout, self._tier_weights

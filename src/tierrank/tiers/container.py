@@ -129,19 +129,34 @@ class Tiers:
 
         Parameters
         ----------
-        labels
-            [rows] or [lists, width], integers, floats or booleans; finite
-        qid
+        labels : array_like
+            [rows] or [lists, width], integers, floats or booleans; finite.
+        qid : array_like, optional
             [rows] which list each row belongs to, in any order: numbers, strings, any hashable.
             Lists come in order of first appearance, and `keys` keeps their qid.
-        lengths
+        lengths : array_like, optional
             [lists] sizes of lists of consecutive rows. Without qid and lengths, flat labels are
             one list.
-        mask
-            [lists, width] for 2-D labels, True for a real item; holes may be anywhere
-        ignore_label
-            for 2-D labels, the label that padding has: it is masked out, wherever it stands.
+        mask : array_like, optional
+            [lists, width] for 2-D labels, True for a real item; holes may be anywhere.
+        ignore_label : float, optional
+            For 2-D labels, the label that padding has: it is masked out, wherever it stands.
             TF-Ranking and allRank pad with -1; without this or a mask, such labels are refused.
+
+        Returns
+        -------
+        Tiers
+            Of the rows kind, or padded for 2-D labels.
+
+        Raises
+        ------
+        ValueError
+            A label is not finite, or shapes do not go together; the message says where.
+
+        See Also
+        --------
+        from_rankings : From items, best first.
+        to_labels : The way back.
 
         Examples
         --------
@@ -169,16 +184,31 @@ class Tiers:
 
         Parameters
         ----------
-        rankings
-            one iterable a list, best first, of any hashable names; a tuple, set or frozenset
+        rankings : iterable
+            One iterable a list, best first, of any hashable names; a tuple, set or frozenset
             inside it is a tie. A 2-D integer array holds one strict ranking a row.
-        items
-            the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
+        items : sequence or int, optional
+            The catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
             names in order of first appearance, or in their own if they are the integers 0 .. N - 1
             (for a 2-D integer array, 0 .. its largest).
-        rest
-            what a list does not name is "absent" from it, or tied in the "last" place. In the
+        rest : {"absent", "last"}
+            Whether what a list does not name is absent from it, or tied in the last place. In the
             second case a list may also be empty: all it has is that last tier.
+
+        Returns
+        -------
+        Tiers
+            Of the catalogue kind.
+
+        Raises
+        ------
+        ValueError
+            A list names an item twice, or one that is not in the catalogue.
+
+        See Also
+        --------
+        from_labels : From grades.
+        tierrank.data.read_rankings : From a file.
 
         Examples
         --------
@@ -203,9 +233,24 @@ class Tiers:
 
         Parameters
         ----------
-        matrix
+        matrix : sparse matrix or sparse Tensor
             [lists, catalogue] scipy sparse matrix or array, or sparse torch tensor, of any
-            format; what is not zero is positive, whatever its value
+            format; what is not zero is positive, whatever its value.
+
+        Returns
+        -------
+        Tiers
+            Of the catalogue kind, with a rest.
+
+        Raises
+        ------
+        ValueError
+            The matrix is dense, or has an entry that is not finite.
+
+        See Also
+        --------
+        from_rankings : From items, best first.
+        tierrank.data.MultiLabelData : Features with such a matrix.
 
         Examples
         --------
@@ -233,17 +278,33 @@ class Tiers:
 
         Parameters
         ----------
-        pairs
-            one sequence of (winner, loser) pairs a list, or an integer array [n, 2] a list
-        items
-            the catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
+        pairs : sequence
+            One sequence of (winner, loser) pairs a list, or an integer array [n, 2] a list.
+        items : sequence or int, optional
+            The catalogue: a sequence of names, or N for the integers 0 .. N - 1. Without it, the
             names in order of first appearance, or in their own if they are the integers 0 .. N - 1
             (for integer arrays, 0 .. their largest).
-        method
+        method : {"exact", "layers"}
             "exact" gives the ordered partition with the most tiers in which every item of a tier
             is above every item of all lower tiers by a path in the graph, so that nothing is
             invented. "layers" puts an item as many tiers down as the longest path that ends in
             it: more tiers, but with comparisons that nobody made.
+
+        Returns
+        -------
+        Tiers
+            Of the catalogue kind.
+
+        Raises
+        ------
+        ValueError
+            The preferences of a list go round in a circle, or name an item that is not in the
+            catalogue.
+
+        See Also
+        --------
+        from_rankings : From items, best first.
+        tierrank.data.read_preferences : From a table.
 
         Examples
         --------
@@ -265,6 +326,25 @@ class Tiers:
         All are of one kind. Rows: the rows follow each other, as ``cat`` of the scores would do.
         Padded: the same width. Catalogue: the same items, names and rest. Keys stay if all
         have them.
+
+        Parameters
+        ----------
+        parts : iterable of Tiers
+            What to put together.
+
+        Returns
+        -------
+        Tiers
+            All their lists.
+
+        Raises
+        ------
+        ValueError
+            The parts are not of one kind.
+
+        See Also
+        --------
+        rows : Rows of some lists.
 
         Examples
         --------
@@ -341,6 +421,25 @@ class Tiers:
         their original order. The other kinds have lists along the first axis of the scores:
         ``tiers[s]`` goes with ``scores[s]``. (For numpy scores, use ``tiers.rows(s).numpy()``.)
 
+        Parameters
+        ----------
+        selection : int, slice or array_like
+            Lists by number, as ``tiers[…]`` takes them.
+
+        Returns
+        -------
+        Tensor
+            [rows] numbers of rows.
+
+        Raises
+        ------
+        ValueError
+            The tiers are not of the rows kind.
+
+        See Also
+        --------
+        concat : Puts lists together.
+
         Examples
         --------
         >>> tiers = Tiers.from_labels([2, 0, 1, 0], qid=[7, 8, 7, 8])
@@ -350,7 +449,28 @@ class Tiers:
         return rows_of(self, list_numbers(selection, len(self), self.device))
 
     def to(self, device: torch.device | str) -> Tiers:
-        """Move to a device (gives itself if it is there already)."""
+        """Move to a device (gives itself if it is there already).
+
+        Parameters
+        ----------
+        device : device or str
+            Such as "cuda".
+
+        Returns
+        -------
+        Tiers
+            The same lists.
+
+        See Also
+        --------
+        device : Where they are.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> tr.Tiers.from_labels([1, 0]).to("cpu").device
+        device(type='cpu')
+        """
         if torch.device(device) == self.device:
             return self
         return replace(
@@ -370,10 +490,19 @@ class Tiers:
 
         Parameters
         ----------
-        at_random
-            whether to shuffle inside the tiers
-        generator
-            a torch generator or an integer seed; without one, torch's global generator is used
+        at_random : bool
+            Whether to shuffle inside the tiers.
+        generator : Generator or int, optional
+            A torch generator or an integer seed; without one, torch's global generator is used.
+
+        Returns
+        -------
+        Tiers
+            Lists without written ties.
+
+        See Also
+        --------
+        tierrank.losses.list_mle : Asks for a strict order.
 
         Examples
         --------
@@ -388,6 +517,25 @@ class Tiers:
         A tier that begins within the first k places is kept whole. The last tier's label, if
         there are labels, is the best of those it takes in.
 
+        Parameters
+        ----------
+        k : int
+            How many places are known.
+
+        Returns
+        -------
+        Tiers
+            Lists whose places beyond are tied.
+
+        Raises
+        ------
+        ValueError
+            There is no place, k < 1.
+
+        See Also
+        --------
+        tierrank.losses.pl_top_k : The likelihood of these.
+
         Examples
         --------
         >>> Tiers.from_labels([5, 4, 3, 3, 2, 1]).top(3).to_rankings()
@@ -400,6 +548,21 @@ class Tiers:
 
         Holes of padded lists get -1: `from_labels` takes them back with ``ignore_label=-1``.
 
+        Returns
+        -------
+        Tensor
+            Integers in the shape of the scores.
+
+        Raises
+        ------
+        ValueError
+            The tiers are of a catalogue.
+
+        See Also
+        --------
+        from_labels : The way back.
+        to_rankings : As names.
+
         Examples
         --------
         >>> Tiers.from_labels([0.5, 9, 0.5, 7]).to_labels()
@@ -411,6 +574,16 @@ class Tiers:
         """Give one list of names (or numbers) a list, best first, with a tie as a tuple.
 
         The rest is not written: pass ``rest="last"`` to `from_rankings` to get it back.
+
+        Returns
+        -------
+        list of list
+            Names, or numbers where there are none.
+
+        See Also
+        --------
+        from_rankings : The way back.
+        to_labels : As numbers.
 
         Examples
         --------

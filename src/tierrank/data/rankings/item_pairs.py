@@ -178,10 +178,14 @@ def read_paired_ranks(
         frame of pandas or polars, or a pyarrow table.
     list : str, optional
         The column that says which rows belong together.
-    first, second : str, optional
-        The columns of the two items.
-    first_rank, second_rank : str, optional
-        The columns of their ranks. What is not named is found by the usual names, such as
+    first : str, optional
+        The column of the first item of a row.
+    first_rank : str, optional
+        The column of its rank.
+    second : str, optional
+        The column of the second item.
+    second_rank : str, optional
+        The column of its rank. What is not named is found by the usual names, such as
         rankingID, system1Id, system2Id, system1rank and system2rank.
     format : {"csv", "tsv", "parquet"}, optional
         What the file is, where the name does not tell.
