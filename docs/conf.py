@@ -69,8 +69,14 @@ html_theme_options = {
 }
 html_sidebars = {"index": [], "start": []}
 
-# Public for Python, or for `save` and `load`, which people call.
-NOT_FOR_PEOPLE = {"__init__", "from_state", "to_state"}
+# Public for Python, for torch and for our own rooms, as what `save` and `load` call.
+NOT_FOR_PEOPLE = {
+    "__init__", "from_state", "to_state", "extra_repr",
+    "layout", "tables", "kept",  # of Tiers, to the kernels
+    "hashes", "packed", "unpacked", "recoded", "either_way",  # of rankings and games in parts
+    "compared", "described",  # of a fit, to reports
+    "spelled", "further_down",  # of errors, to commands and readers
+}  # fmt: skip
 
 
 def skip_member(
