@@ -7,7 +7,7 @@ from scipy.stats import norm
 import tierrank as tr
 from tierrank.aggregation.paired import PairedTies
 from tierrank.report import from_fit
-from tierrank.report.aggregation import page_html
+from tierrank.report.aggregation import _curves, page_html
 from tierrank.report.from_fit import page_of
 from votes import drawn_rankings
 
@@ -181,3 +181,29 @@ def test_a_fit_to_features_has_a_page_with_its_coefficients():
     assert page.rows[0].low is None
     assert "a network has no standard errors" in page.notes[0]
     page_html(page)
+
+
+def test_a_group_has_whole_lists_and_says_why():
+    votes = [["a", "b", "c"], ["a", "c", "b"]] * 9 + [["c", "b", "a"], ["b", "c", "a"]] * 5
+    mixture = tr.RankMixture(2, starts=2, random_state=0).fit(votes)
+    group = mixture.groups_[0]
+    assert not float(group.lists_.total).is_integer()
+    page = page_of(group, title="A group", check=True)
+    for row in page.rows:
+        assert all(float(each).is_integer() for each in (row.games, row.wins, row.losses))
+    assert page.rows[0].games == round(group.lists_.total)
+    counts = page.pair_counts
+    assert all(np.array_equal(each, np.round(each)) for each in (counts.wins, counts.losses))
+    assert "numbers of lists are rounded" in page.model_text
+    assert "rounded" not in page_of(tr.RankAggregator().fit(votes), title="All").model_text
+
+
+def test_curves_have_room_for_their_bands():
+    rows = [("a", "b", 1), ("b", "c", 1), ("c", "a", 1), ("a", "b", -1)] * 6
+    fitted = tr.WorthsThroughTime("bradley-terry", step=1, variance=0.3).fit(
+        rows, times=np.repeat(range(6), 4)
+    )
+    page = page_of(fitted, title="Time")
+    axis = _curves(page.curves).axis
+    inside = (page.curves.high <= axis.high) & (page.curves.low >= axis.low)
+    assert inside.mean() > 0.85  # the estimates alone would leave most ends outside

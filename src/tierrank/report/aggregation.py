@@ -565,7 +565,11 @@ def _curves(curves: TimeCurves) -> _Curves:
     estimate, low, high = (
         np.asarray(each, dtype=float)[shown] for each in (curves.estimate, curves.low, curves.high)
     )
-    axis = axis_over(float(np.nanmin(estimate)), float(np.nanmax(estimate)))
+    # with the areas that are there at first, but for their widest ends: of who was seen but once
+    at_first = ((low[:_CURVES_AT_ONCE], 0.05), (high[:_CURVES_AT_ONCE], 0.95))
+    ends = [np.nanquantile(x, share) for x, share in at_first if np.isfinite(x).any()]
+    held = [*estimate.ravel(), *ends]
+    axis = axis_over(float(np.nanmin(held)), float(np.nanmax(held)))
     steps = max(1, len(curves.periods) - 1)
 
     def path(values: FloatArray, places: Sequence[int]) -> str:

@@ -148,6 +148,12 @@ class PairCounts:
     losses: FloatArray
     among: int
 
+    def rounded(self) -> PairCounts:
+        """In whole numbers."""
+        counts = np.round([self.wins, self.ties, self.losses])
+        met = counts.any(axis=0)
+        return PairCounts(self.first[met], self.second[met], *counts[:, met], self.among)
+
     def table(self, rows: int) -> FloatArray:
         """[rows, rows, 3] wins, ties and losses of the first rows against each other."""
         found = np.zeros((rows, rows, 3))

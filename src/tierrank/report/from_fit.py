@@ -11,6 +11,7 @@ import numpy as np
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.connectivity import Connectivity
 from tierrank.aggregation.lists import CountedLists
+from tierrank.aggregation.mixture import MixtureGroup
 from tierrank.aggregation.paired import PairedTies
 from tierrank.aggregation.periods import first_and_last
 from tierrank.aggregation.quasi_variances import quasi_variances
@@ -134,6 +135,11 @@ def page_of(
             own[each.name] += f", from {each.low:{form}} to {each.high:{form}}"
     games = seen == "games" or fitted.of_games or isinstance(data, Games)
     records = item_records(lists)
+    ties = _tied(lists, records, games)
+    pairs = pair_counts(lists, sure.order)
+    if isinstance(fitted, MixtureGroup):  # parts of lists: as many whole ones
+        records = np.round(records)
+        pairs = None if pairs is None else pairs.rounded()
     chosen = scale_from(scale, anchor)
     model_text, tie_says = _in_words(fitted)
     fit_check = _checked(fitted, data, seed, sure.notes) if check else None
@@ -165,10 +171,9 @@ def page_of(
         settings={**fitted.described(), **own},
         notes=(*notes, *sure.notes),
         model_text=model_text,
-        facts={"ties": f"{percent(_tied(lists, records, games))}\N{NARROW NO-BREAK SPACE}%"}
-        | dict(facts or {}),
+        facts={"ties": f"{percent(ties)}\N{NARROW NO-BREAK SPACE}%"} | dict(facts or {}),
         pair_model=_pair_model(fitted, sure, tie_says),
-        pair_counts=pair_counts(lists, sure.order),
+        pair_counts=pairs,
         command=command,
         fit_check=fit_check,
         curves=_curves(fitted, sure.order, level, chosen),
@@ -224,8 +229,9 @@ def _checked(
         met = pair.wins + pair.ties + pair.losses
         if abs(pair.residual) < 2:
             continue
+        shown = round(met) if isinstance(fitted, MixtureGroup) else met
         worst.append(Deviation(
-            str(pair.first), str(pair.second), met, (pair.wins + pair.ties / 2) / met,
+            str(pair.first), str(pair.second), shown, (pair.wins + pair.ties / 2) / met,
             (pair.expected_wins + pair.expected_ties / 2) / met, pair.residual, pair.adjusted_p,
         ))  # fmt: skip
     triples = found.triples
@@ -284,10 +290,15 @@ def _in_words(fitted: FittedWorths) -> tuple[str, str]:
         tie = "What a tie says is for the objective to decide."
     if told.get("home"):
         text += " The first side has an advantage, which is estimated and taken out."
+    if isinstance(fitted, MixtureGroup):
+        text += (
+            " Nobody said which list is of which group: each counts here by its probability to be "
+            "of this one, so that numbers of lists are rounded."
+        )
     if isinstance(fitted, WorthsThroughTime):
         text += " Worths change from period to period by random steps; these are the last ones."
     if (prior := told.get("prior", "none")) != "none":
-        text += f" The prior {prior} keeps worths of rarely seen items near the average."
+        text += f" A prior ({prior}) keeps worths of rarely seen items near the average."
     return text, tie
 
 
