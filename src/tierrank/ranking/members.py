@@ -167,12 +167,17 @@ def mean_of(states: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def resampled(rows: TrainingRows, seed: int) -> TrainingRows:
-    """A bootstrap sample of the lists, by weights; some list in it teaches something."""
+    """A bootstrap sample of the lists, by weights."""
+    own = np.ones(len(rows.tiers)) if rows.weights is None else rows.weights
+    teaches = (rows.tiers.n_tiers.numpy() > 1) & (own > 0)
+    return replace(rows, weights=own * times_drawn(teaches, seed))
+
+
+def times_drawn(teaches: AnyArray, seed: int) -> AnyArray:
+    """[lists] how often each is in a bootstrap sample, in which some list teaches something."""
     rng = np.random.default_rng(seed)
-    lists = len(rows.tiers)
-    own = np.ones(lists) if rows.weights is None else rows.weights
-    teaches = rows.tiers.n_tiers.numpy() > 1
+    lists = len(teaches)
     while True:
-        weights = own * np.bincount(rng.integers(lists, size=lists), minlength=lists)
-        if (weights[teaches] > 0).any():
-            return replace(rows, weights=weights)
+        times = np.bincount(rng.integers(lists, size=lists), minlength=lists)
+        if times[teaches].any():
+            return times

@@ -19,7 +19,7 @@ from tierrank import metrics
 from tierrank._types import AnyArray, FloatArray
 from tierrank.names import did_you_mean
 from tierrank.ranking.boosted import by_size
-from tierrank.ranking.members import together
+from tierrank.ranking.members import times_drawn, together
 from tierrank.tiers.labels import group_rows
 from tierrank.training import History, Watch
 from tierrank.training.settings import check_count, member_seed, seed_from
@@ -57,12 +57,12 @@ class Rows:
 
     def drawn(self, seed: int) -> Rows:
         """As many queries, drawn with replacement."""
-        number = len(self.lengths)
-        chosen = np.random.default_rng(seed).integers(number, size=number)
-        ends = np.cumsum(self.lengths)
-        rows = [np.arange(end - size, end) for end, size in zip(ends, self.lengths, strict=True)]
-        found = np.concatenate([rows[query] for query in chosen])
-        return Rows(self.X[found], self.y[found], _numbers(self.lengths[chosen]))
+        starts = np.cumsum(self.lengths) - self.lengths
+        low, high = (least.reduceat(self.y, starts) for least in (np.minimum, np.maximum))
+        times = times_drawn(low < high, seed)
+        rows = np.split(np.arange(len(self)), starts[1:])
+        found = np.concatenate([rows[query] for query in np.repeat(np.arange(len(rows)), times)])
+        return Rows(self.X[found], self.y[found], _numbers(np.repeat(self.lengths, times)))
 
 
 class TreePeer(BaseEstimator):  # type: ignore[misc]
