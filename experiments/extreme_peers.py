@@ -159,10 +159,10 @@ def fit_peer(
     return lambda X: predict(change(X).tocsr()), chosen, time.process_time() - begun
 
 
-def table_of(
-    name: str, train: MultiLabelData, test: MultiLabelData, chosen: argparse.Namespace
-) -> Table:
-    """All of them on one set."""
+def run_seed(
+    name: str, train: MultiLabelData, test: MultiLabelData, seed: int, chosen: argparse.Namespace
+) -> dict[str, list[float]]:
+    """All of them on one set, with one seed: the measures, and the seconds."""
     inverse = measures.inverse_propensity(train.Y)
     found: dict[str, list[float]] = {}
 
@@ -171,13 +171,24 @@ def table_of(
         found[who] = [*(100 * scores[measure] for measure in SHOWN), seconds]
         print(f"{name}: {who}:", *(f"{each:.2f}" for each in found[who]), flush=True)
 
-    for who, settings in OURS.items():
+    for who in chosen.ours:
         begun = time.process_time()
-        predict = fit_ours(settings, chosen.seed)(train)
+        predict = fit_ours(OURS[who], seed)(train)
         judge(who, predict, time.process_time() - begun)
     for peer in PEERS:
-        predict, way, seconds = fit_peer(peer, train, chosen.seed, chosen.peer_features)
+        predict, way, seconds = fit_peer(peer, train, seed, chosen.peer_features)
         judge(f"{peer}, {way}", predict, seconds)
+    return found
+
+
+def table_of(name: str, chosen: argparse.Namespace) -> Table:
+    """Means over the seeds; a peer that took other features with another seed stands twice."""
+    runs = []
+    for seed in range(chosen.seed, chosen.seed + chosen.seeds):
+        train, test = load(chosen.data / name, seed, chosen.held_out)
+        runs.append(run_seed(name, train, test, seed, chosen))
+    everybody = dict.fromkeys(who for run in runs for who in run)
+    found = {who: np.mean([run[who] for run in runs if who in run], axis=0) for who in everybody}
     best = [max(values[at] for values in found.values()) for at in range(len(SHOWN))]
     rows = [
         [
@@ -188,7 +199,8 @@ def table_of(
         for who, values in found.items()
     ]
     judged = "held-out" if chosen.held_out else "test"
-    title = f"{name}: {len(train):,} rows, {len(test):,} {judged} rows"
+    seeds = f", mean over {chosen.seeds} seeds" * (chosen.seeds > 1)
+    title = f"{name}: {len(train):,} rows, {len(test):,} {judged} rows{seeds}"
     return Table(title, ["", *SHOWN, "CPU seconds"], rows)
 
 
@@ -200,6 +212,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--sets", nargs="+", default=SETS, metavar="NAME")
     options.add_argument("--held-out", action="store_true", help="do not look at the test rows")
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--seeds", type=int, default=1, help="so many, from --seed on (1)")
+    options.add_argument(
+        "--ours",
+        nargs="*",
+        choices=OURS,
+        default=list(OURS),
+        help="which of ours (all)",
+        metavar="NAME",
+    )
     options.add_argument(
         "--peer-features", choices=("raw", "tf-idf"), help="in place of the better one"
     )
@@ -207,10 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="Label not .* is present in all training examples")
     tr.ExtremeRanker(max_epochs=1).fit(np.eye(8), np.eye(8))  # what is loaded once is not counted
-    tables = []
-    for name in chosen.sets:
-        train, test = load(chosen.data / name, chosen.seed, chosen.held_out)
-        tables.append(table_of(name, train, test, chosen))
+    tables = [table_of(name, chosen) for name in chosen.sets]
     for table in tables:
         print(f"\n{table.markdown()}")
 

@@ -53,3 +53,21 @@ def test_each_has_a_row_and_the_best_is_bold(sets, monkeypatch, capsys):
     assert "**b: 60 rows, 20 test rows**" in text
     assert text.count("| ours |") == text.count("| popular, ") == 2
     assert text.count("**") >= 4 + 2 * 2 * 6
+
+
+def test_several_seeds_are_averaged(sets, monkeypatch, capsys):
+    monkeypatch.setattr(extreme_peers, "PEERS", {})
+    small = {"hidden": 4, "max_epochs": 1, "learning_rate": 0.01}
+    monkeypatch.setattr(extreme_peers, "OURS", {"ours": small, "left out": small})
+    given = ["--data", str(sets), "--sets", "a", "--ours", "ours", "--seed", "3"]
+    shown = []
+    for more in (["--seeds", "2"], [], ["--seed", "4"]):
+        extreme_peers.main([*given, *more])
+        text = capsys.readouterr().out
+        (line,) = (each for each in text.splitlines() if each.startswith("| ours |"))
+        shown.append([float(cell.strip("* ")) for cell in line.split("|")[2:8]])
+        assert "left out" not in text
+        assert ("mean over 2 seeds" in text) == bool(more[:1] == ["--seeds"])
+    both, one, other = np.array(shown)
+    assert (one != other).any()
+    np.testing.assert_allclose(both, (one + other) / 2, atol=0.0101)
