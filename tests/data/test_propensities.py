@@ -65,7 +65,7 @@ def test_the_likelihood_is_that_of_plackett_luce_over_the_showings_of_a_row() ->
     np.testing.assert_allclose(log.propensities().bias, ranker.position_bias_, atol=1e-6)
 
 
-@pytest.mark.parametrize("theta", [1.0, 0.0])
+@pytest.mark.parametrize("theta", [1.0, 0.5])
 def test_standard_errors_are_the_spread_of_estimates_and_hold_what_they_say(theta: float) -> None:
     """Whatever rows are worth, and though no feature tells it."""
     truth = -theta * np.log(np.arange(1, 6))
@@ -149,6 +149,17 @@ def test_every_ranker_learns_relevance_and_not_the_place(ranker: Any) -> None:
 def test_logs_that_cannot_tell_are_refused(log: ClickLog, ask: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         log.propensities(**ask)
+
+
+def test_a_log_without_the_sessions_that_nobody_clicked_in_is_noticed() -> None:
+    log = draw(200, seed=1)
+    log.propensities()
+    keep = np.isin(log.session, log.session[log.click])
+    some = ClickLog.from_arrays(
+        log.session[keep], log.row[keep], log.position[keep], log.click[keep]
+    )
+    with pytest.warns(UserWarning, match="every session of the log has a click"):
+        some.propensities()
 
 
 def test_what_goes_with_nothing_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers import Tiers
 
 Compare = Literal["weighed", "unclicked", "each", "skip-above"]
+FEW_SESSIONS = 30  # of which each may well have a click by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,6 +382,11 @@ class ClickLog:
         ValueError
             The log does not tell one place from another.
 
+        Warns
+        -----
+        UserWarning
+            Every session has a click, as if the others had been left out.
+
         See Also
         --------
         ClickLog.lists : Weighs clicks by them.
@@ -391,7 +398,17 @@ class ClickLog:
         >>> log.propensities().values.round(2)  # 1, 1/2, 1/3
         array([1.  , 0.5 , 0.34])
         """
-        return learned(self.row, self.position, self.click, smoothing)
+        found = learned(self.row, self.position, self.click, smoothing)
+        clicked = np.unique(self.session[self.click])
+        if len(clicked) == self.n_sessions >= FEW_SESSIONS:
+            warnings.warn(
+                "every session of the log has a click. If those without one were left out, "
+                "propensities are biased towards each other: what was shown to no avail counts, "
+                'too. If a user always clicks, compare="unclicked" learns biases of places with '
+                "the scores.",
+                stacklevel=2,
+            )
+        return found
 
     def _examined(self, examined: Any) -> ClickLog:
         if examined is None:
