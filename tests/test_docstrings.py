@@ -68,6 +68,14 @@ def complaints(name, is_property=False):
             yield f"{name}: {code} {said}"
 
 
+def test_editors_are_told_of_every_objective_as_a_module():
+    import tierrank.losses
+
+    told = inspect.getsource(tierrank.losses)
+    modules = {entry.module_name for entry in tierrank.losses.OBJECTIVES.values()}
+    assert modules - set(re.findall(r"\w+(?= = )", told)) == set()
+
+
 @pytest.mark.slow  # after make docs, which brings numpydoc
 def test_every_public_name_and_method_is_explained_in_numpydocs_form():
     names, seen = list(dict.fromkeys(public_names())), set()

@@ -39,7 +39,9 @@ Parts, and models on the disk:
 from importlib import import_module
 from importlib.util import find_spec
 
-TYPE_CHECKING = False  # as type checkers know it; the module typing takes longer than this one
+# Type checkers take it for true, by its name; editors that complete, for what may be true, a bool.
+# (To load the module typing takes longer than this one.)
+TYPE_CHECKING: bool = False
 if TYPE_CHECKING:
     from tierrank import data, losses, metrics
     from tierrank.aggregation.aggregator import RankAggregator

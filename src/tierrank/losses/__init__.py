@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from tierrank.losses.record import OBJECTIVES as OBJECTIVES
 from tierrank.losses.record import find as find
 
-TYPE_CHECKING = False  # as type checkers know it; they read the functions off the families
+TYPE_CHECKING: bool = False  # as in tierrank; the functions are read off the families
 if TYPE_CHECKING:
     from tierrank.losses.likelihood import *  # noqa: F403
     from tierrank.losses.listwise import *  # noqa: F403
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from tierrank.losses.pairwise import *  # noqa: F403
     from tierrank.losses.positions import PositionBias as PositionBias
     from tierrank.losses.simulation import *  # noqa: F403
+
+    # the modules, which are made of their entries when they are asked for
+    PLPartition = PLLowerBound = PLEfron = PLTopK = ListMLE = PListMLE = ListNet = Objective
+    AttRank = RankCosine = BCE = PMOPFD = CoxDiscrete = PMOPExact = PMOPGibbs = Objective
+    PMOPMH = RankNet = RankSVM = RankRegress = RaoKupper = Davidson = LambdaLoss = Objective
+    ApproxNDCG = NeuralNDCG = ExpectedNDCG = PLRank = Objective
 
 # Functions and modules of objectives come from their entries. All loads torch, and so comes when
 # it is asked for: the names of objectives are known without.
