@@ -81,6 +81,22 @@ def test_standard_errors_are_the_spread_of_estimates_and_hold_what_they_say(thet
     np.testing.assert_allclose(np.cov(errors.T) / scale, covariance / scale, atol=0.3)
 
 
+def test_of_few_rows_errors_are_those_of_the_information_and_not_too_small() -> None:
+    log = simulate_clicks([2, 0, 1, 1], [0] * 4, [0.3, 0.2, 0.1, 0.0], 300, noise=0.3, seed=1)
+    found, width = log.propensities(smoothing=0.0), 1e-3 * np.eye(3)
+    value, at = plain_loss(log, 0.0), found.bias[1:]
+    hessian = np.array([[
+        value(at + a + b) - value(at + a - b) - value(at - a + b) + value(at - a - b)
+        for a in width] for b in width]) / 4e-6  # fmt: skip
+    np.testing.assert_allclose(found.covariance[1:, 1:], np.linalg.inv(hessian), rtol=1e-4)
+    truth, z = -np.log(np.arange(1, 5)), []
+    for seed in range(100):
+        some = simulate_clicks([2, 0, 1, 1], [0] * 4, [0.0] * 4, 300, noise=0.3, seed=seed)
+        found = some.propensities()
+        z.append((found.bias - truth)[1:] / found.standard_errors[1:])
+    assert np.mean(np.abs(z) < 1.96) > 0.95
+
+
 def test_a_place_that_says_nothing_is_that_of_its_neighbour_and_as_uncertain_as_a_step() -> None:
     log = draw(400, seed=5)
     more = ClickLog(

@@ -18,7 +18,8 @@ are independent, so that with H minus the second derivatives and P those of the 
     Cov(b) = H⁻¹ (n/(n − 1) Σ_i s_i s_iᵀ + P) H⁻¹,   of n rows,
 
 holds for clicks that are no more Poisson than a coin is, and counts what is known by the penalty
-alone as uncertain as it says.
+alone as uncertain as it says. Of few rows a sum of squares says little; then H stands in its place,
+which is right for Poisson clicks and too large for coins.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ MOST_PLACES = 2_000  # second derivatives are a dense matrix
 MOST_STEPS = 100
 LONGEST_STEP = 1.0  # of log θ: far from the solution, Newton's would leap
 CONVERGED = 1e-9
+ROWS_A_PLACE = 5  # from which the squares of their slopes are their variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ def learned(row: IntArray, position: IntArray, click: AnyArray, smoothing: float
     if places > MOST_PLACES:
         raise ValueError(
             f"items were shown at up to {places:,} places, and propensities are learned of "
-            f"{MOST_PLACES:,} at most: leave out what lies below, by examined={MOST_PLACES}"
+            f"{MOST_PLACES:,} at most: lists(examined={MOST_PLACES}) leaves out what lies below"
         )
     counts = _Counts(row[keep], position[keep] - 1, click[keep], places)
     counts.check_connected(smoothing)
@@ -126,8 +128,9 @@ def learned(row: IntArray, position: IntArray, click: AnyArray, smoothing: float
     inverse = np.zeros((places, places))
     inverse[1:, 1:] = np.linalg.inv((hessian + penalty)[1:, 1:])
     rows = slopes.shape[0]
-    spread = rows / max(rows - 1, 1) * (slopes.T @ slopes).toarray() + penalty
-    return Propensities(bias, inverse @ spread @ inverse)
+    few = rows < ROWS_A_PLACE * places
+    squares = hessian if few else rows / (rows - 1) * (slopes.T @ slopes).toarray()
+    return Propensities(bias, inverse @ (squares + penalty) @ inverse)
 
 
 class _Counts:
