@@ -65,4 +65,5 @@ def test_categories_without_any_ranking(run, tmp_path):
     path.write_text("a,b,winner,lang\nann,bob,ann,en\nann,bob,bob,\n")
     assert "list 1 has no 'lang'" in run("aggregate", path, "--by", "lang").text
     path.write_text("a,b,winner,lang\nann,bob,ann,en\nann,bob,bob,de\n")
-    assert "no lang has a ranking of its own" in run("aggregate", path, "--by", "lang").text
+    said = run("aggregate", path, "--by", "lang").text
+    assert "no lang has a ranking of its own: The games do not" in said

@@ -907,8 +907,8 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
     def _note(self) -> str:
         return (
             f"WorthsThroughTime, {self.model}: {len(self.items_):,} items, "
-            f"{len(self.periods_):,} periods of {self.step} from {self.periods_[0]} to "
-            f"{self.periods_[-1]}, variance of a step {self.variance_:.4g}, "
+            f"{len(self.periods_):,} period{'s' * (len(self.periods_) > 1)} of {self.step} from "
+            f"{self.periods_[0]} to {self.periods_[-1]}, variance of a step {self.variance_:.4g}, "
             f"log-likelihood {self.log_likelihood_:.2f}"
         )
 

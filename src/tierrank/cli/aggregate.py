@@ -534,7 +534,7 @@ def _ranked_by(
         parts = data.by(column)
     except ValueError as error:
         raise DataFileError(file, None, str(error)) from None
-    pages = {}
+    pages, why = {}, ""
     for value, part in parts.items():
         note(f"{column}: {value}.")
         try:
@@ -543,7 +543,7 @@ def _ranked_by(
             why = str(error).removeprefix(f"{file}: ").partition("\n")[0]
             note(f"It is left out: {why}")
     if not pages:
-        raise DataFileError(file, None, f"no {column} has a ranking of its own.")
+        raise DataFileError(file, None, f"no {column} has a ranking of its own: {why}")
     return pages
 
 
