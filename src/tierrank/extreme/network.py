@@ -175,7 +175,8 @@ class Network(nn.Module):
         if self._feature_ranks.size == 1:
             return rows.features
         own = self._own_features
-        return rows.features[rows_within(rows.features, own)] - own.start
+        used: Tensor = rows.features[rows_within(rows.features, own)] - own.start
+        return used
 
     def forward(self, rows: SparseRows, features: Tensor | None = None) -> Tensor:
         """[rows, width] hidden numbers, and behind them those of the linear path.
@@ -267,7 +268,7 @@ class _SumOverRanks(torch.autograd.Function):
         return ranks.sum(summand.clone())
 
     @staticmethod
-    def backward(_: Any, slopes: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(_: Any, slopes: Tensor) -> tuple[Tensor, None]:
         return slopes, None
 
 
