@@ -13,8 +13,9 @@ rows. All are measured by NDCG@10 on the grades of the fold's test queries. Rega
 naive to the oracle of the same kind; of the other libraries, that of our boosted trees. Trees have
 the same settings for all, those of BoostedRanker by itself for so few rows; only the penalty of
 leaves grows with the lists, as said below. Nothing is chosen on the test fold. Of each fold, size
-and seed there is a file in --out; one that is there is not computed again. The peers write a row
-out for each time that it was shown: they take part up to 200,000 clicks.
+and seed there is a file in --out; one that is there is not computed again. The peers, for which a
+row is written out each time that it was shown, and biases beside scores take part up to 200,000
+clicks.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ LEAVES, MIN_ROWS, ROW_FRACTION, FEATURE_FRACTION = 7, 50, 0.7, 0.5
 # More clicks on the same rows are more lists, but no more rows: chosen on validation folds and
 # clicks of other seeds, as everything here.
 L2_OF_A_LIST = 0.05
-MOST_CLICKS_OF_PEERS = 200_000
+MOST_CLICKS = 200_000  # of those who are slow, or need much memory
 Scores = Callable[[Any], AnyArray]
 
 
@@ -98,28 +100,22 @@ class Run:
 
     def results(self) -> dict[str, Any]:
         log, train = self.log, self.train
-        naive, weighed, apart = log.lists("unclicked"), log.lists(), log.lists("each")
-        given = log.lists(propensities=np.arange(1, DEPTH + 1) ** -ETA)
         learned = log.propensities()
         self.keep_biases("from the log", learned.bias, learned.standard_errors)
+        small = self.size <= MOST_CLICKS
+        ways = {"naive": log.lists("unclicked"), "weighed": log.lists()}
+        if small:
+            ways["biases beside scores"] = log.lists("each")
+        ways["propensities given"] = log.lists(propensities=np.arange(1, DEPTH + 1) ** -ETA)
         for kind, make in KINDS.items():
-            self.measure(
-                f"{kind}, naive", lambda make=make: self.fit(make(len(naive)), naive, blind=True)
-            )
-            self.measure(
-                f"{kind}, weighed", lambda make=make: self.fit(make(len(weighed)), weighed)
-            )
-            self.measure(
-                f"{kind}, biases beside scores", lambda make=make: self.fit(make(len(apart)), apart)
-            )
-            self.measure(
-                f"{kind}, propensities given", lambda make=make: self.fit(make(len(given)), given)
-            )
+            for way, lists in ways.items():
+                fit = partial(self.fit, make(len(lists)), lists, blind=way == "naive")
+                self.measure(f"{kind}, {way}", fit)
             self.measure(
                 f"{kind}, oracle",
                 lambda make=make: make().fit(self.X, train.y, qid=train.qid).predict,
             )
-        if not self.chosen.without_peers and self.size <= MOST_CLICKS_OF_PEERS:
+        if small and not self.chosen.without_peers:
             self.measure("LightGBM, `position`", lambda: by_lightgbm(self.X, log))
             self.measure(
                 "LightGBM, `position`, our l2", lambda: by_lightgbm(self.X, log, ours=True)
