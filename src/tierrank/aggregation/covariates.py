@@ -123,7 +123,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
     Parameters
     ----------
     model : {"linear", "neural"}
-        "linear", or "neural" for a perceptron.
+        What the log-worth is of the features; "neural" is a perceptron.
     objective : str
         As in `RankAggregator`: "pl-partition", the exact likelihood, or any other.
     objective_params : dict, optional

@@ -79,7 +79,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model : {"davidson", "rao-kupper", "bradley-terry"}
-        "davidson", "rao-kupper" or "bradley-terry".
+        How games end, as above.
     ties : {"refuse", "half", "drop"}, optional
         What "bradley-terry" does with ties: "refuse" them, count each as "half" a win and half a
         loss, or "drop" them. None for the other models, and "refuse" for this one.

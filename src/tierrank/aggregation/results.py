@@ -285,7 +285,7 @@ class Worths(Learned):
         Raises
         ------
         ValueError
-            There are no standard errors, or fewer than three items.
+            There are no standard errors.
 
         See Also
         --------
@@ -564,9 +564,9 @@ class Worths(Learned):
         Parameters
         ----------
         level : float
-            How often all intervals together hold the true ranks.
+            How often the interval of an item holds its true rank.
         draws : int
-            How many worths are drawn for the critical values.
+            How many draws of the errors the margins come from.
         random_state : int
             A seed of what is drawn.
 
@@ -1030,7 +1030,7 @@ class FittedWorths(Worths):
         Raises
         ------
         ValueError
-            The model was loaded, and `data` is not given; or no two items were compared.
+            The model was loaded, and `data` is not given.
 
         See Also
         --------
@@ -1214,7 +1214,7 @@ class FittedWorths(Worths):
         Raises
         ------
         ValueError
-            The model was loaded, and `data` is not given; or there are no standard errors.
+            The model was loaded, and `data` is not given.
 
         See Also
         --------

@@ -142,7 +142,7 @@ class RankingData:
         Returns
         -------
         RankingData
-            These rows; categories that none of them has stay.
+            These rows, with all columns and categories.
 
         See Also
         --------
@@ -171,7 +171,8 @@ class RankingData:
         Parameters
         ----------
         part : tuple of int
-            (rank, ranks): which part, from 0, of how many. Query i goes to part i mod ranks.
+            (rank, ranks): which part, from 0, of how many. A part has consecutive queries, about as
+            many as the others.
 
         Returns
         -------

@@ -77,7 +77,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         by then: successive halving, one rate after the other, the middle one first. Else each has
         a whole run.
     optimiser : {"adam", "adagrad"}
-        "adam" or "adagrad".
+        What takes the steps.
     updates : {"auto", "exact", "lazy"}
         How Adam treats rows of a matrix that a batch does not touch (features that no row of the
         batch has, labels that were not sampled). "exact" goes over all of them, for they move on by
@@ -113,7 +113,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
     metric : str
         Of early stopping and `score`: "p@5", "ndcg@3", "psp@1", "psndcg@5", ….
     accelerator : {"auto", "cpu", "cuda"}
-        "cpu", "cuda", or "auto": a GPU if there is one.
+        Where to train; "auto": on a GPU if there is one.
     random_state : int, optional
         Seed of first weights, the split, the order of rows, dropout and samples.
 

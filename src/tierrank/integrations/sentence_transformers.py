@@ -160,7 +160,7 @@ class TierLoss(nn.Module):
         Returns
         -------
         dict
-            The objective, its options and how it is computed.
+            The objective, its options, the activation and the size of a mini-batch.
 
         See Also
         --------

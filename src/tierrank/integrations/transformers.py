@@ -594,7 +594,7 @@ def response_logps(model: nn.Module, tokens: Mapping[str, Tensor]) -> Tensor:
     Returns
     -------
     Tensor
-        [responses] in float32.
+        [responses] log-probabilities, in float32 at least.
 
     See Also
     --------

@@ -35,7 +35,7 @@ def objective(name: str = "pl-partition", *, seed: int = 0, **options: Any) -> X
     Raises
     ------
     ValueError
-        There is no such objective or option, or it has no second derivatives.
+        There is no such objective.
 
     See Also
     --------

@@ -97,7 +97,7 @@ class NeuralRanker(Ranker):
     features : str, transformer or list, optional
         Feature steps, by name or as transformers (see `tierrank.ranking.features`).
     precision : {"32-true", "bf16-mixed"}
-        "32-true", or "bf16-mixed": layers in bfloat16, weights and losses in float32.
+        With "bf16-mixed", layers are in bfloat16, weights and losses in float32.
     accelerator : {"auto", "cpu", "cuda"}
         Where to train; "auto": on a GPU if there is one.
     metric : str

@@ -229,7 +229,7 @@ class PrefLib:
         Raises
         ------
         ValueError
-            A weight is no whole number, the type does not hold the lists, or a field is not known.
+            A weight is no whole number, or the type does not hold the lists.
 
         See Also
         --------

@@ -106,7 +106,7 @@ def read_table(
     separator : str, optional
         What stands between two cells of a CSV file; without it, as the name says.
     format : {"csv", "tsv", "parquet"}, optional
-        "csv", "tsv" or "parquet", where the name does not tell.
+        What the file is, where the name does not tell.
     cache : bool or path-like
         True for a table that is larger than the memory, or the folder to keep its arrays in: see
         `read_letor`. It is read some lines at a time, of Parquet a row group; a CSV file that is
