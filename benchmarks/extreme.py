@@ -85,6 +85,7 @@ class Plan(NamedTuple):
     seconds: float
     sharded: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     largest: int = 10_000_000
+    spread: int = 1_000_000  # features, of more weights than each rank holds
 
 
 FULL = Plan(
@@ -393,19 +394,23 @@ def sharded_table(plan: Plan, progress: Progress) -> tuple[Table, list[Claim]]:
     """What labels over two ranks cost: time, and what travels."""
     rows: list[list[Any]] = []
     claims = []
-    sent = []
-    for labels in plan.sharded:
-        case = Case(labels, plan.features, 20)
-        progress(f"{labels:,} labels: one rank and two")
+    sent: list[int] = []
+    ratios: list[float] = []
+    cases = [Case(labels, plan.features, 20) for labels in plan.sharded]
+    cases.append(Case(plan.sharded[0], plan.spread, 20, hidden=64))  # with features spread, too
+    for case in cases:
+        progress(f"{case.labels:,} labels, {case.features:,} features: one rank and two")
         with Ranks(case, 1) as one, Ranks(case, 2) as two:
             both = {"one": Task(one.step), "two": Task(two.step)}
             times = side_by_side(both, plan.seconds)
-            ratio = times["two"].over(times["one"])
+            ratios.append(times["two"].over(times["one"]))
             sent.append(two.sent)
             rows.append([
-                f"{labels:,} labels, {case.hidden} hidden", times["one"].median,
-                times["two"].median, ratio, two.sent / 1e3, one.peak / GB, two.peak / GB,
+                f"{case.labels:,} labels, {case.features:,} features, {case.hidden} hidden",
+                times["one"].median, times["two"].median, ratios[-1], two.sent / 1e3,
+                one.peak / GB, two.peak / GB,
             ])  # fmt: skip
+    ratio, sent = ratios[-2], sent[:-1]
     text = f"{plan.sharded[-1]:,} labels: a step of two ranks with a thread each over one with one"
     claims.append(Claim(text, ratio, TWO_RANKS))
     text = f"bytes a step, {plan.sharded[-1]:,} labels over {plan.sharded[0]:,}"
@@ -415,8 +420,8 @@ def sharded_table(plan: Plan, progress: Progress) -> tuple[Table, list[Claim]]:
     with Ranks(case, 2) as two:
         times = side_by_side({"two": Task(two.step)}, plan.seconds)
         rows.append([
-            f"{case.labels:,} labels, {case.hidden} hidden", None, times["two"].median, None,
-            two.sent / 1e3, None, two.peak / GB,
+            f"{case.labels:,} labels, {case.features:,} features, {case.hidden} hidden", None,
+            times["two"].median, None, two.sent / 1e3, None, two.peak / GB,
         ])  # fmt: skip
     columns = [
         Column("a step"), Column("one rank, s", figures), Column("two ranks, s", figures),
