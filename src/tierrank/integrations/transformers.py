@@ -64,10 +64,16 @@ class TieredCollator:
 
     Examples
     --------
-    ::
-
-        collator = TieredCollator(AutoTokenizer.from_pretrained("gpt2"), max_length=512)
-        collator([{"prompt": "2 + 2 =", "responses": [" 4", " 5"], "ratings": [1, 0]}])
+    >>> from tierrank.integrations.transformers import TieredCollator
+    >>> class Letters:  # in place of AutoTokenizer.from_pretrained(…)
+    ...     eos_token, eos_token_id, pad_token_id = "$", 0, 0
+    ...
+    ...     def __call__(self, text):
+    ...         return {"input_ids": [ord(letter) for letter in text]}
+    >>> rows = [{"prompt": "2 + 2 =", "responses": [" 4", " 22"], "ratings": [1, 0]}]
+    >>> batch = TieredCollator(Letters())(rows)
+    >>> batch["completion_mask"].sum(dim=2)  # tokens of each response
+    tensor([[3, 4]])
     """
 
     tokenizer: Any
@@ -602,12 +608,18 @@ def response_logps(model: nn.Module, tokens: Mapping[str, Tensor]) -> Tensor:
 
     Examples
     --------
-    ::
-
-        batch = collator(rows)
-        tiers, real = tiers_of(batch)
-        names = "input_ids", "attention_mask", "completion_mask"
-        logps = response_logps(model, {name: batch[name][real] for name in names})
+    >>> import torch
+    >>> from types import SimpleNamespace
+    >>> from tierrank.integrations.transformers import response_logps
+    >>> def model(input_ids, **_):  # in place of a network: all of 4 tokens alike
+    ...     return SimpleNamespace(logits=torch.zeros(*input_ids.shape, 4))
+    >>> tokens = {
+    ...     "input_ids": torch.tensor([[3, 1, 2]]),
+    ...     "attention_mask": torch.tensor([[1, 1, 1]]),
+    ...     "completion_mask": torch.tensor([[0, 1, 1]]),
+    ... }
+    >>> response_logps(model, tokens)  # 2 · log ¼
+    tensor([-2.7726])
     """
     ids, attention = tokens["input_ids"], tokens["attention_mask"]
     logits = model(input_ids=ids, attention_mask=attention, use_cache=False).logits[:, :-1]
