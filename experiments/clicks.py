@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 import warnings
 from collections import defaultdict
@@ -134,6 +135,7 @@ class Run:
         mean = np.mean(self.found[name])
         print(
             f"fold {self.number} {self.size:>9,} clicks  {name:<32} {mean:.4f} {spent:7.1f} s",
+            file=sys.stderr,
             flush=True,
         )
 
