@@ -39,7 +39,7 @@ import torch
 from scipy.sparse import csr_array
 from scipy.special import betainc, chdtrc, expit
 
-from tierrank._types import BoolArray, FloatArray, IntArray
+from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.aggregation.games import Fixtures
 from tierrank.aggregation.lists import CountedLists, largest_ties
 from tierrank.aggregation.paired_likelihood import GamesTerm, probabilities, side_log_worths
@@ -693,7 +693,7 @@ def expected_cycles(counts: FloatArray, expected: FloatArray, model: Expectation
     return float((q @ q).multiply(q.T).sum()) / 3
 
 
-def square_of(values: FloatArray, rows: IntArray, columns: IntArray, size: int) -> Any:
+def square_of(values: AnyArray, rows: IntArray, columns: IntArray, size: int) -> Any:
     """[size, size], each place given once: dense where products are quicker so, else sparse."""
     if 20 * len(values) <= size**2:
         return csr_array((values, (rows, columns)), shape=(size, size))
@@ -806,8 +806,9 @@ class GamesExpectation(Expectation):
         """[kinds, 3] the model's probabilities, which sum to 1 but for rounding."""
         term = self._term
         t = 0.0 if term.tie_at is None else float(point[term.tie_at])
-        chances = np.stack(probabilities(term.model, term.lead(point), t), axis=1)
-        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+        win, tie, loss = probabilities(term.model, term.lead(point), t)
+        whole = win + tie + loss
+        return np.stack([win / whole, tie / whole, loss / whole], axis=1)
 
     def _explained(self, covariance: FloatArray) -> FloatArray:
         """[pairs] J C Jᵀ, J = cov(s, U) = Σ n p_o s_o ∂log p_o over outcomes o."""

@@ -142,7 +142,7 @@ def slopes_of_counts(
     """
     win, tie, loss = probabilities(model, d, t)
     wins, ties, losses = counts.T
-    games = counts.sum(axis=1)
+    games = wins + ties + losses
     if model != "rao-kupper":
         return (wins - losses - games * (win - loss)) / 2, ties - games * tie
     first, second = (wins + ties) * (1 - win), (losses + ties) * (1 - loss)

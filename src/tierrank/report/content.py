@@ -150,9 +150,11 @@ class PairCounts:
 
     def rounded(self) -> PairCounts:
         """In whole numbers."""
-        counts = np.round([self.wins, self.ties, self.losses])
-        met = counts.any(axis=0)
-        return PairCounts(self.first[met], self.second[met], *counts[:, met], self.among)
+        wins, ties, losses = (np.round(each) for each in (self.wins, self.ties, self.losses))
+        met = wins + ties + losses > 0
+        return PairCounts(
+            self.first[met], self.second[met], wins[met], ties[met], losses[met], self.among
+        )
 
     def table(self, rows: int) -> FloatArray:
         """[rows, rows, 3] wins, ties and losses of the first rows against each other."""
