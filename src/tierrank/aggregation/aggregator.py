@@ -246,12 +246,16 @@ def _as_fixtures(lists: CountedLists) -> Fixtures:
 class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[misc]
     """Worths of items, by maximum likelihood of lists with ties under the Plackett-Luce model.
 
+    The log-worths maximise Σ weight · log P(list), with P that of `tierrank.log_prob`: from what is
+    left of a list, items are chosen with probability proportional to their worth, and a tie sums
+    over all orders of its items.
+
     Parameters
     ----------
     objective : str
         "pl-partition", the exact likelihood, or for comparison any other smooth objective of
-        `tierrank.losses`: "pl-lb", "pl-efron", "pmop-fd", "listmle" (with
-        ``objective_params={"ties": "random"}``), "ranknet", ….
+        `tierrank.losses`, such as "pl-lb", "pl-efron", "pmop-fd", "ranknet", or "listmle" (with
+        ``objective_params={"ties": "random"}``).
     objective_params : dict, optional
         Its options, for instance ``{"k": 5}`` of "pl-topk".
     prior : str, optional

@@ -535,7 +535,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         Parameters
         ----------
         features : mapping, DataFrame or array_like
-            As in `fit`; rows of an array are items 0, 1, ….
+            As in `fit`; rows of an array are items by number, from 0.
 
         Returns
         -------

@@ -181,6 +181,7 @@ class ClickLog:
 
         Examples
         --------
+        >>> from tierrank.data import ClickLog
         >>> log = ClickLog.from_frame(
         ...     {
         ...         "session": ["u", "u", "u", "v", "v"],

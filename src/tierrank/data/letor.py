@@ -158,6 +158,7 @@ def read_letor(
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import read_letor
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "train.txt")
     ...     _ = file.write_text("2 qid:7 1:0.5 2:3 # doc 1\n0 qid:7 1:0.1 2:NULL # doc 2\n")

@@ -85,6 +85,7 @@ class MultiLabelData:
 
     Examples
     --------
+    >>> from tierrank.data import MultiLabelData
     >>> data = MultiLabelData([[0.5, 0.0], [1.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
     >>> data
     MultiLabelData(2 rows, 2 features, 3 labels; 1.5 features and 1.0 labels a row)

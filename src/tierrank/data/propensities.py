@@ -59,6 +59,7 @@ class Propensities:
     Examples
     --------
     >>> from tierrank.data import Propensities
+    >>> import numpy as np
     >>> found = Propensities(np.log([1.0, 0.5]), np.diag([0.0, 0.04]))
     >>> found.values, found.standard_errors
     (array([1. , 0.5]), array([0. , 0.2]))

@@ -118,6 +118,7 @@ class RankingData:
         Examples
         --------
         >>> import pandas as pd
+        >>> from tierrank.data import RankingData
         >>> frame = pd.DataFrame({"query": ["a", "b", "a"], "grade": [0, 1, 2], "x": [5, None, 7]})
         >>> data = RankingData.from_frame(frame, label="grade", query="query")
         >>> data.feature_names

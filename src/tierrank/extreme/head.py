@@ -87,6 +87,7 @@ def label_loss(
     --------
     >>> import torch, tierrank as tr
     >>> from scipy.sparse import csr_array
+    >>> from tierrank.extreme import label_loss
     >>> tiers = tr.Tiers.from_positives(csr_array([[1, 0, 1, 0], [0, 0, 0, 1]]))
     >>> hidden, weight = torch.ones(2, 3), torch.zeros(4, 3)
     >>> label_loss(hidden, weight, None, tiers, reduction="none")  # log 6 and log 4
@@ -182,6 +183,7 @@ class FusedHead(nn.Module):
     --------
     >>> import torch, tierrank as tr
     >>> from scipy.sparse import csr_array
+    >>> from tierrank.extreme import FusedHead
     >>> tiers = tr.Tiers.from_positives(csr_array([[1, 0, 1, 0], [0, 0, 0, 1]]))
     >>> head = FusedHead(3, 4)
     >>> loss = head(torch.ones(2, 3), tiers)

@@ -111,7 +111,7 @@ class ExtremeRanker(Learned, BaseEstimator):  # type: ignore[misc]
         Whether a row counts as much as the mean inverse propensity of its labels, so that those
         with rare labels count more.
     metric : str
-        Of early stopping and `score`: "p@5", "ndcg@3", "psp@1", "psndcg@5", ….
+        Of early stopping and `score`, such as "p@5", "ndcg@3", "psp@1" or "psndcg@5".
     accelerator : {"auto", "cpu", "cuda"}
         Where to train; "auto": on a GPU if there is one.
     random_state : int, optional

@@ -160,6 +160,7 @@ class Tiers:
 
         Examples
         --------
+        >>> from tierrank import Tiers
         >>> Tiers.from_labels([2, 0, 1, 0, 1], qid=["a", "a", "b", "a", "b"])
         Tiers(2 lists, 5 rows, 1 to 2 tiers a list)
           'a': 0 > {1, 3}
@@ -212,6 +213,7 @@ class Tiers:
 
         Examples
         --------
+        >>> from tierrank import Tiers
         >>> Tiers.from_rankings([["ann", ("bob", "cy")], ["cy", "ann"]])
         Tiers(2 lists, catalogue of 3 items, 2 tiers a list)
           list 0: ann > {bob, cy}
@@ -255,6 +257,7 @@ class Tiers:
         Examples
         --------
         >>> from scipy.sparse import csr_array
+        >>> from tierrank import Tiers
         >>> Tiers.from_positives(csr_array([[0, 1, 0, 1], [0, 0, 0, 0]]))
         Tiers(2 lists, catalogue of 4 items, 1 to 2 tiers a list)
           list 0: {1, 3} > the other 2
@@ -308,6 +311,7 @@ class Tiers:
 
         Examples
         --------
+        >>> from tierrank import Tiers
         >>> games = [("ann", "bob"), ("ann", "cy"), ("bob", "dee"), ("cy", "dee"), ("cy", "eve")]
         >>> Tiers.from_preferences([games])
         Tiers(1 list, catalogue of 5 items, 2 tiers)
@@ -348,6 +352,7 @@ class Tiers:
 
         Examples
         --------
+        >>> from tierrank import Tiers
         >>> one, two = Tiers.from_labels([1, 0]), Tiers.from_labels([0, 1, 1])
         >>> Tiers.concat([one, two])
         Tiers(2 lists, 5 rows, 2 tiers a list)
@@ -442,6 +447,7 @@ class Tiers:
 
         Examples
         --------
+        >>> from tierrank import Tiers
         >>> tiers = Tiers.from_labels([2, 0, 1, 0], qid=[7, 8, 7, 8])
         >>> tiers.rows([1])
         tensor([1, 3])
@@ -506,6 +512,7 @@ class Tiers:
 
         Examples
         --------
+        >>> from tierrank import Tiers
         >>> Tiers.from_labels([0, 1, 1]).break_ties().to_rankings()
         [[1, 2, 0]]
         """
@@ -538,6 +545,7 @@ class Tiers:
 
         Examples
         --------
+        >>> from tierrank import Tiers
         >>> Tiers.from_labels([5, 4, 3, 3, 2, 1]).top(3).to_rankings()
         [[0, 1, (2, 3), (4, 5)]]
         """
@@ -565,6 +573,7 @@ class Tiers:
 
         Examples
         --------
+        >>> from tierrank import Tiers
         >>> Tiers.from_labels([0.5, 9, 0.5, 7]).to_labels()
         tensor([0, 2, 0, 1])
         """
@@ -587,6 +596,7 @@ class Tiers:
 
         Examples
         --------
+        >>> from tierrank import Tiers
         >>> Tiers.from_labels([2, 0, 1, 0]).to_rankings()
         [[0, 2, (1, 3)]]
         """

@@ -50,6 +50,7 @@ class Rankings:
 
     Examples
     --------
+    >>> from tierrank.data import Rankings
     >>> Rankings.from_rankings([["ann", ("bob", "cy")], ["cy", "ann"]], weights=[3, 1])
     Rankings(2 lists of weight 4, 3 items)
       3 × ann > {bob, cy}
@@ -110,6 +111,7 @@ class Rankings:
 
         Examples
         --------
+        >>> from tierrank.data import Rankings
         >>> Rankings.from_rankings([[2], [0, 1]], items=4, rest="last")
         Rankings(2 lists of weight 2, 4 items)
           1 × 2 > the other 3
@@ -152,6 +154,7 @@ class Rankings:
 
         Examples
         --------
+        >>> from tierrank.data import Rankings
         >>> votes = Rankings.from_rankings([["ann", ("bob", "cy")], ["cy", "ann"]])
         >>> votes.without(["cy"])
         Rankings(1 list of weight 1, 2 items)
@@ -198,6 +201,7 @@ class Rankings:
 
         Examples
         --------
+        >>> from tierrank.data import Rankings
         >>> votes = Rankings.from_rankings([["ann", ("bob", "cy")], ["ann", ("cy", "bob")]])
         >>> votes.together()
         Rankings(1 list of weight 2, 3 items)

@@ -157,6 +157,7 @@ class Games:
 
         Examples
         --------
+        >>> from tierrank.data import Games
         >>> Games.from_rows([("ann", "bob", 1), ("ann", "bob", 0)], weights=[7, 2])
         Games(2 rows of weight 9, 2 sides: the first won 7, the second won 0, 2 tied)
         """
@@ -251,6 +252,7 @@ class Games:
 
         Examples
         --------
+        >>> from tierrank.data import Games
         >>> games = Games.from_rows([("ann", "bob", "first"), ("bob", "cy", "tie")])
         >>> games.without(["ann"])
         Games(1 game of 2 sides: the first won 0, the second won 0, 1 tied)
@@ -274,6 +276,7 @@ class Games:
 
         Examples
         --------
+        >>> from tierrank.data import Games
         >>> games = Games.from_rows([("ann", "bob", 1), ("ann", "bob", 1), ("bob", "ann", 1)])
         >>> games.together()
         Games(2 rows of weight 3, 2 sides: the first won 3, the second won 0, 0 tied)
@@ -381,6 +384,7 @@ class Games:
         Examples
         --------
         >>> import polars as pl
+        >>> from tierrank.data import read_games
         >>> rows = pl.DataFrame(
         ...     {"a": ["x", "y"], "b": ["y", "z"], "winner": ["x", "z"], "in": [1, 2]}
         ... )
@@ -682,6 +686,7 @@ def read_games(
     Examples
     --------
     >>> import polars as pl
+    >>> from tierrank.data import read_games
     >>> votes = pl.DataFrame(
     ...     {
     ...         "model_a": ["gull", "wren", "wren"],

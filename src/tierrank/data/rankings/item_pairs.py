@@ -76,6 +76,7 @@ def read_preferences(
     Examples
     --------
     >>> import pandas as pd
+    >>> from tierrank.data import read_preferences
     >>> tastings = pd.DataFrame(
     ...     {
     ...         "judge": ["kim", "kim", "lee", "kim"],
@@ -213,6 +214,7 @@ def read_paired_ranks(
     Examples
     --------
     >>> import polars as pl
+    >>> from tierrank.data import read_paired_ranks
     >>> judged = pl.DataFrame(
     ...     {
     ...         "id": [7, 7, 7],

@@ -111,6 +111,7 @@ def read_jsonl_rankings(
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import read_jsonl_rankings
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "votes.jsonl")
     ...     _ = file.write_text('["ann", ["bob", "cy"]]\n{"ranking": ["cy"], "weight": 2}\n')

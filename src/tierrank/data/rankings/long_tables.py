@@ -128,6 +128,7 @@ def read_long_rankings(
     Examples
     --------
     >>> import polars as pl
+    >>> from tierrank.data import read_long_rankings
     >>> races = pl.DataFrame(
     ...     {
     ...         "race": ["rome", "rome", "oslo", "rome", "oslo"],

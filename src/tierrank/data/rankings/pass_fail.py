@@ -51,7 +51,7 @@ def read_pass_fail(
         The column that names the items (models), if a row is an item: all others are tasks.
     list : str, optional
         The column that names the tasks, if a row is a task: all others are items. Without either,
-        it is the one called item, model, … or else list, task, ….
+        it is the one called item, model and the like, or else list, task and the like.
     weight : str, optional
         Where a row is a task: the column that says how often it counts.
     keep : sequence of str
@@ -82,6 +82,7 @@ def read_pass_fail(
     Examples
     --------
     >>> import polars as pl
+    >>> from tierrank.data import read_pass_fail
     >>> passed = {"t1": [1, 1, 0], "t2": [0, 1, 0], "t3": [None, 1, 1]}
     >>> read_pass_fail(pl.DataFrame({"model": ["ant", "bee", "cat"], **passed})).tiers
     Tiers(3 lists, catalogue of 3 items, 1 to 2 tiers a list)

@@ -237,6 +237,7 @@ class PrefLib:
 
         Examples
         --------
+        >>> from tierrank.data import PrefLib, Rankings
         >>> votes = Rankings.from_rankings([["ann", ("bob", "cy")], ["cy"], ["cy"]])
         >>> PrefLib.from_rankings(votes, title="A vote")
         PrefLib(toi, 'A vote': 3 alternatives, 3 voters, 2 unique orders)

@@ -119,6 +119,7 @@ def read_preflib(
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import read_preflib
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "lunch.toi")
     ...     _ = file.write_text('''# TITLE: Lunch

@@ -135,6 +135,7 @@ def read_rankings(
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tierrank.data import read_rankings
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "races.csv")
     ...     _ = file.write_text(

@@ -78,6 +78,7 @@ def read_wide_rankings(
     Examples
     --------
     >>> import polars as pl
+    >>> from tierrank.data import read_wide_rankings
     >>> salads = pl.DataFrame({"oil": [1, 2], "herbs": [2, 1], "salt": [2, 0]})
     >>> read_wide_rankings(salads)
     Rankings(2 lists of weight 2, 3 items)

@@ -88,6 +88,7 @@ def label_sets(
 
     Examples
     --------
+    >>> from tierrank.data.synthetic import label_sets
     >>> train, test = label_sets("eurlex-4k", scale=0.05, seed=1)
     >>> train.X.shape, train.Y.shape
     ((777, 250), (777, 200))

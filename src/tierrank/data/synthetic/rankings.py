@@ -70,6 +70,7 @@ def simulate(
 
     Examples
     --------
+    >>> from tierrank.data.synthetic import simulate
     >>> log_worths, tiers = simulate(items=6, lists=2, tiers=3, seed=1)
     >>> round(float(log_worths.exp().sum()), 6)
     1.0
@@ -163,6 +164,7 @@ def simulate_rows(
 
     Examples
     --------
+    >>> from tierrank.data.synthetic import simulate_rows
     >>> log_worths, pieces = simulate_rows(items=10, rows=7, seed=1)
     >>> [column.shape for column in next(pieces).values()]
     [(10,), (10,), (10,)]
