@@ -1,5 +1,8 @@
 """What the reference says of each public name, by numpydoc's own validation."""
 
+import ast
+import builtins
+import doctest
 import importlib
 import inspect
 import re
@@ -66,6 +69,31 @@ def complaints(name, is_property=False):
                 continue
         if code not in not_asked:
             yield f"{name}: {code} {said}"
+
+
+def not_imported(name):
+    """Names in an example from nowhere: doctest has those of the module, a reader has not."""
+    found = looked_up(name)
+    text = inspect.getdoc(getattr(found, "fget", found)) or ""
+    source = "".join(example.source for example in doctest.DocTestParser().get_examples(text))
+    made, used = set(dir(builtins)), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            made |= {(each.asname or each.name).split(".")[0] for each in node.names}
+        elif isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else made).add(node.id)
+        elif isinstance(node, ast.arg):
+            made.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.ExceptHandler):
+            made.add(node.name)
+    return used - made
+
+
+@pytest.mark.slow  # it imports all there is
+def test_every_example_imports_what_it_uses():
+    names, seen = list(public_names()), set()
+    names += [method for name in public_names() for method, _ in members(name, seen)]
+    assert {name: free for name in names if (free := not_imported(name))} == {}
 
 
 def test_editors_are_told_of_every_objective_as_a_module():
