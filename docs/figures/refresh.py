@@ -1,4 +1,4 @@
-"""The figures of README, docs and paper: files that commands write, and the pages that include them.
+"""Figures of README, docs and paper: files that commands write, and pages that include them.
 
     python docs/figures/refresh.py                      # pages take their blocks from the files
     python docs/figures/refresh.py likelihood reading   # first these commands run and write theirs
@@ -343,13 +343,15 @@ def main() -> None:
         return
     names = [name for name in chosen.names if name != "none"]
     if "all" in names:
-        names = list(known)
+        names = [name for name, entry in known.items() if entry["minutes"]]
     if "usual" in names:
-        names = [name for name, entry in known.items() if entry["minutes"] <= USUAL]
+        names = [name for name, entry in known.items() if 0 < entry["minutes"] <= USUAL]
     for name in names:
         if name not in known:
             options.error(f"there are no figures {name!r}; --list shows what there is")
         command = known[name]["command"]
+        if not known[name]["minutes"]:
+            options.error(f"no command writes {name!r} ({command}): edit its file by hand")
         if "$TIERRANK_DATA" in command and "TIERRANK_DATA" not in os.environ:
             print(f"{name}: skipped, since TIERRANK_DATA names no folder of data", file=sys.stderr)
             continue
