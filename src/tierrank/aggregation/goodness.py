@@ -376,8 +376,9 @@ class GoodnessOfFit:
                  _small(pair.p_value), _small(pair.adjusted_p)]
             )  # fmt: skip
         lines = [
-            f"{len(self.first):,} pairs of {len(self.items):,} items met; Pearson's statistic is "
-            f"{self.statistic:.1f}, with {_degrees(self.degrees_of_freedom)}",
+            f"{len(self.first):,} pair{'s' * (len(self.first) != 1)} of {len(self.items):,} items "
+            f"met; Pearson's statistic is {self.statistic:.1f}, with "
+            f"{_degrees(self.degrees_of_freedom)}",
             self.verdict(),
             "furthest from the model (wins-ties-losses):",
             *text_table(rows, left=0),
