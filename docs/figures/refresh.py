@@ -87,7 +87,8 @@ class File(NamedTuple):
     def source(self) -> str:
         """One sentence for readers."""
         where = f"{self.head['date']}, commit {self.head['commit']}, {self.head['machine']}"
-        return f"By `{self.head['command']}`; {where}; {self.head['versions']}."
+        kept = ", as this page had it" * self.head["source"].startswith("recorded")
+        return f"By `{self.head['command']}`{kept}; {where}; {self.head['versions']}."
 
 
 def read(name: str) -> File:
