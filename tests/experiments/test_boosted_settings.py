@@ -35,4 +35,4 @@ def test_it_prints_every_candidate(fold, capsys, monkeypatch):
     boosted_settings.main(["--data", str(fold), "--quick", "--repeats", "2"])
     printed = capsys.readouterr().out
     assert "20 queries" in printed
-    assert "│ b " in printed
+    assert "| b | " in printed
