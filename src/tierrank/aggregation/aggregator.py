@@ -310,8 +310,12 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         one tier, which say nothing.
     solver_, stopped_by_ : str
         The solver that was used, and why it ended.
-    n_iter_, converged_, gradient_norm_, seconds_ : int, bool, float
-        How the fit went.
+    converged_ : bool
+        Whether the fit came to its end.
+    n_iter_ : int
+        Iterations.
+    gradient_norm_, seconds_ : float
+        The norm of the gradient at the end, where the solver knows it, and how long it took.
     objective_values_ : list of float
         What was minimised, at the start and after each iteration.
 

@@ -176,8 +176,9 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         Of the neural model: the perceptron, and the training curve.
     lists_ : CountedLists
         The lists as they were fitted.
-    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_ : object
-        How the fit went, as in `RankAggregator`.
+    converged_ : bool
+        Whether the fit came to its end; `solver_`, `n_iter_`, `stopped_by_`, `objective_values_`,
+        `gradient_norm_` and `seconds_` are as in `RankAggregator`.
 
     See Also
     --------

@@ -443,9 +443,10 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         The lists as they were fitted.
     connectivity_ : Connectivity
         Which items they compare.
-    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_ : object
-        How the fit went, as in `RankAggregator`, whose other results are there too. Ranks and
-        probabilities of places are those of rankings without ties.
+    converged_ : bool
+        Whether the fit came to its end; `solver_`, `n_iter_`, `stopped_by_`, `objective_values_`,
+        `gradient_norm_` and `seconds_` are as in `RankAggregator`, whose other results are there
+        too. Ranks and probabilities of places are those of rankings without ties.
 
     See Also
     --------

@@ -369,7 +369,7 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         [groups] parts of the lists.
     responsibilities_ : ndarray of float
         [lists, groups] probabilities that a list is of a group, given all that was fitted.
-    voters_, voter_responsibilities_ : tuple, ndarray of float
+    voters_, voter_responsibilities_ : tuple and ndarray of float
         With `clusters`: who gave lists, and [voters, groups] the same of each.
     items_ : tuple
         Names of the items.
@@ -378,8 +378,11 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         the logarithm of the number of lists, or of voters.
     tried_ : dict
         The same for each number of groups that was tried.
-    converged_, n_iter_, objective_values_, seconds_ : bool, int, list of float, float
-        How the best start went: iterations of EM, then of Newton's method.
+    converged_ : bool
+        Whether the best start came to its end.
+    n_iter_ : int
+        Its iterations, of EM and then of Newton's method; `objective_values_` and `seconds_` are as
+        in `RankAggregator`.
 
     See Also
     --------

@@ -128,9 +128,10 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         Of all games, without the prior. With "half" it is no likelihood of what was observed.
     n_parameters_, n_games_ : float
         Free parameters (with a prior, those that the games decide) and the weight of all games.
-    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_ : object
-        How the fit went, as in `RankAggregator`, whose other results are there too. (A full ranking
-        is one by the worths: what Bradley-Terry says of games, step by step.)
+    converged_ : bool
+        Whether the fit came to its end; `solver_`, `n_iter_`, `stopped_by_`, `objective_values_`,
+        `gradient_norm_` and `seconds_` are as in `RankAggregator`, whose other results are there
+        too. (A full ranking is one by the worths: what Bradley-Terry says of games, step by step.)
 
     See Also
     --------

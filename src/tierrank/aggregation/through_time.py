@@ -122,8 +122,9 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
     log_likelihood_ : float
         The log of the marginal likelihood: worths, and the parameters of ties and of the first
         side (with a flat density), are integrated out, by Laplace's approximation.
-    solver_, n_iter_, converged_, stopped_by_, objective_values_, gradient_norm_, seconds_ : object
-        How the fit went, as in `RankAggregator`.
+    converged_ : bool
+        Whether the fit came to its end; `solver_`, `n_iter_`, `stopped_by_`, `objective_values_`,
+        `gradient_norm_` and `seconds_` are as in `RankAggregator`.
 
     See Also
     --------
