@@ -181,3 +181,15 @@ def test_the_sandwich_has_the_outer_products_of_the_games_gradients(teams):
         gradient = alone.value_and_gradient(point)[1]
         total += np.outer(gradient, gradient) / weights[game]
     np.testing.assert_allclose(term.outer_products(point), total, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", ["davidson", "rao-kupper", "bradley-terry"])
+def test_games_of_several_blocks_have_the_derivatives_of_each(model, monkeypatch):
+    rng = np.random.default_rng(0)
+    outcome, lead = rng.integers(-1, 2, 20), rng.normal(size=20)
+    each = [derivatives(model, outcome[at : at + 1], lead[at : at + 1], 0.3) for at in range(20)]
+    monkeypatch.setattr("tierrank.aggregation.paired_likelihood.AT_ONCE", 7)
+    found = derivatives(model, outcome, lead, 0.3)
+    for name in found._fields:
+        expected = np.concatenate([getattr(one, name) for one in each])
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-12, atol=1e-14)

@@ -40,6 +40,7 @@ MODELS = GAME_MODELS
 
 
 MOST_T = 300.0  # of which e^t and its square are numbers
+AT_ONCE = 1 << 16  # games, so that what is computed on the way is in the cache, and little
 
 
 class Derivatives(NamedTuple):
@@ -60,6 +61,18 @@ def derivatives(model: Model, outcome: IntArray, d: FloatArray, t: float) -> Der
     model, below. Under Bradley-Terry, a tie that is still there counts as half a win and half a
     loss.
     """
+    if len(d) <= AT_ONCE:
+        return _derivatives(model, outcome, d, t)
+    found = Derivatives(*np.empty((len(Derivatives._fields), len(d))))
+    for start in range(0, len(d), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        of_some = _derivatives(model, outcome[some], d[some], t)
+        for whole, part in zip(found, of_some, strict=True):
+            whole[some] = part
+    return found
+
+
+def _derivatives(model: Model, outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
     if model == "davidson" and abs(t) < MOST_T:
         return _davidson(outcome, d, t)
     if model == "bradley-terry":
@@ -301,6 +314,8 @@ class GamesTerm:
         """What all derivatives at a point share, of the games' own outcomes or of others."""
         if outcome is None and self._last is not None and np.array_equal(point, self._last[0]):
             return self._last[1]  # its Hessian is asked for where the gradient was
+        if outcome is None:
+            self._last = None  # or those of two points would be there
         t = 0.0 if self.tie_at is None else float(point[self.tie_at])
         seen = self.fixtures.outcome if outcome is None else outcome
         games = derivatives(self.model, seen, self.lead(point), t)
