@@ -6,7 +6,7 @@ of each of two, and of two that know nothing of each other and train on half of 
 what two can come to. That hardly depends on what else the machine does; waiting is not in it.
 
     python benchmarks/boosted_on_dask.py           # 2 million rows, half an hour
-    python benchmarks/boosted_on_dask.py --quick   # 200,000 rows
+    python benchmarks/boosted_on_dask.py --quick   # 400,000 rows
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from measure import Claim, Column, Progress, Report, Table, Times, claims_table,
 import tierrank as tr
 
 FULL = Plan(rows=2_000_000, features=30, trees=50, rounds=3)
-QUICK = Plan(rows=200_000, features=30, trees=20, rounds=1)
+QUICK = Plan(rows=400_000, features=30, trees=10, rounds=1)
 FILES = 20
 LIBRARIES = ("lightgbm", "xgboost")
 WORKERS = (1, 2)
