@@ -864,7 +864,23 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         return None if self.prior is None else "prior"
 
     def described(self) -> dict[str, str]:
-        """The settings that matter to a reader, in words."""
+        """Say the settings that matter to a reader, in words.
+
+        Returns
+        -------
+        dict of str
+            Settings, as reports show them, by what they are called.
+
+        See Also
+        --------
+        report : Shows them.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]]).described()
+        {'model': 'pl-partition', 'prior': 'none', 'uncertainty': 'information'}
+        """
         check_is_fitted(self, "log_worths_")
         return {
             "model": self._objective_in_words(),

@@ -714,7 +714,26 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         return "features"
 
     def described(self) -> dict[str, str]:
-        """The settings that matter to a reader, in words."""
+        """Say the settings that matter to a reader, in words.
+
+        Returns
+        -------
+        dict of str
+            Settings, as reports show them, by what they are called.
+
+        See Also
+        --------
+        report : Shows them.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
+        >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
+        >>> fitted = tr.FeatureAggregator().fit(races, weight)
+        >>> "model" in fitted.described()
+        True
+        """
         check_is_fitted(self, "log_worths_")
         model = f"{self.model} in features, {self._objective_in_words()}"
         own = {"model": model, "l2": f"{self.l2:g}"}

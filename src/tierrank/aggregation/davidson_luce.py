@@ -812,7 +812,24 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return None if self.prior is None else "prior"
 
     def described(self) -> dict[str, str]:
-        """The settings that matter to a reader, in words."""
+        """Say the settings that matter to a reader, in words.
+
+        Returns
+        -------
+        dict of str
+            Settings, as reports show them, by what they are called.
+
+        See Also
+        --------
+        report : Shows them.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.DavidsonLuce().fit([["a", ("b", "c")], ["b", "a"], ["c", "a"]])
+        >>> "model" in fitted.described()
+        True
+        """
         check_is_fitted(self, "log_worths_")
         return {
             "model": "davidson-luce",

@@ -806,7 +806,24 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         return games, connectivity(games.tiers, ties_connect=True)
 
     def described(self) -> dict[str, str]:
-        """The settings that matter to a reader, in words."""
+        """Say the settings that matter to a reader, in words.
+
+        Returns
+        -------
+        dict of str
+            Settings, as reports show them, by what they are called.
+
+        See Also
+        --------
+        report : Shows them.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.PairedTies().fit([("a", "b", 1), ("b", "a", 1), ("a", "b", 0)])
+        >>> "model" in fitted.described()
+        True
+        """
         check_is_fitted(self)
         own = {
             "model": self.model,

@@ -157,7 +157,7 @@ class Worths(Learned):
         See Also
         --------
         quasi_variances : A number an item, for differences.
-        bootstrap : Without an approximation.
+        tierrank.RankAggregator.bootstrap : Without an approximation.
 
         Examples
         --------
@@ -938,7 +938,24 @@ class FittedWorths(Worths):
         raise NotImplementedError
 
     def described(self) -> dict[str, str]:
-        """The settings that matter to a reader, in words."""
+        """Say the settings that matter to a reader, in words.
+
+        Returns
+        -------
+        dict of str
+            Settings, as reports show them, by what they are called.
+
+        See Also
+        --------
+        report : Shows them.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
+        >>> "model" in fitted.described()
+        True
+        """
         raise NotImplementedError
 
     def bootstrap(

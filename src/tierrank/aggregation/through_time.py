@@ -890,7 +890,25 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return lists, connectivity(lists.tiers, ties_connect=self.ties_connect)
 
     def described(self) -> dict[str, str]:
-        """The settings that matter to a reader, in words."""
+        """Say the settings that matter to a reader, in words.
+
+        Returns
+        -------
+        dict of str
+            Settings, as reports show them, by what they are called.
+
+        See Also
+        --------
+        report : Shows them.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
+        >>> fitted = tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3])
+        >>> "model" in fitted.described()
+        True
+        """
         check_is_fitted(self)
         given = "estimated" if self.variance is None else "given"
         own = {

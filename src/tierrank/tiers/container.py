@@ -78,7 +78,7 @@ class Tiers:
     --------
     log_prob : The probability of tiers under scores.
     tierrank.data.read_rankings : Rankings from a file.
-    tierrank.losses : Objectives over scores and tiers.
+    tierrank.losses.pl_partition : The loss, and the other objectives beside it.
 
     Examples
     --------
@@ -603,12 +603,30 @@ class Tiers:
         return rankings_of(self)
 
     def layout(self, per_list: bool = True) -> Layout:
-        """Give the likelihood's view of the tiers, made once and kept; see `Layout`.
+        """Get the likelihood's view of the tiers, made once and kept.
+
+        What is compiled, by `torch.compile`, finds it there if it was called before.
 
         Parameters
         ----------
-        per_list
-            for a catalogue: whether scores are [lists, n_items], or [n_items] shared by all lists
+        per_list : bool
+            For a catalogue: whether scores are [lists, n_items], or [n_items] shared by all lists.
+
+        Returns
+        -------
+        Layout
+            Offsets of lists and tiers among the rows that are scored.
+
+        See Also
+        --------
+        tierrank.log_prob : Asks for it.
+
+        Examples
+        --------
+        >>> from tierrank import Tiers
+        >>> tiers = Tiers.from_labels([2, 0, 1])
+        >>> tiers.layout() is tiers.layout()
+        True
         """
         # for rows there is only one way
         key = "layout" if per_list or self.n_items is None else "shared layout"
