@@ -72,9 +72,9 @@ html_sidebars = {"index": [], "start": []}
 # Public for Python, for torch and for our own rooms, as what `save` and `load` call.
 NOT_FOR_PEOPLE = {
     "__init__", "from_state", "to_state", "extra_repr",
-    "layout", "tables", "kept",  # of Tiers, to the kernels
+    "tables", "kept",  # of Tiers, to the kernels
     "hashes", "packed", "unpacked", "recoded", "either_way",  # of rankings and games in parts
-    "compared", "described",  # of a fit, to reports
+    "compared",  # of a fit, to reports
     "spelled", "further_down",  # of errors, to commands and readers
 }  # fmt: skip
 
