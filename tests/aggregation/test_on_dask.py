@@ -247,6 +247,13 @@ def test_what_cannot_be_is_refused_in_one_line(client: Any, many: None) -> None:
         tr.data.read_rankings(frame, items=["item 0"])
 
 
+def test_workers_of_another_version_are_named(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = dd.from_pandas(votes(), npartitions=2)
+    monkeypatch.setattr(np, "__version__", "1.0")
+    with pytest.raises(ValueError, match=r"the worker at tcp://.* has numpy .* here it is 1\.0"):
+        tr.RankAggregator().fit(frame)
+
+
 def test_what_is_not_for_a_cluster_is_refused_by_name(client: Any, tmp_path: Path) -> None:
     frame = dd.from_pandas(votes(), npartitions=2)
     given = {"format": "csv", "strict": True, "max_expansion": 10.0, "separator": ";"}

@@ -1,11 +1,15 @@
 """`tierrank train` on a Dask cluster."""
 
+import os
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import tierrank as tr
 from tierrank.cli import cluster
+from tierrank.ranking.dask import ClusterRows
 
 pytest.importorskip("distributed")
 pytest.importorskip("xgboost")
@@ -67,3 +71,42 @@ def test_clusters_that_are_not_there_and_options_that_do_not_go_together(
         assert ran.code == 1
         assert said in ran.text
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_lost_worker_is_named_and_resume_goes_on_to_the_same_model(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("tierrank.ranking.boosted.SEGMENT", 4)
+    (tmp_path / "rows").mkdir()
+    whole = table(20, 0)
+    for number in range(2):
+        part = whole[120 * number : 120 * (number + 1)]
+        part.to_parquet(tmp_path / "rows" / f"part-{number}.parquet", index=False)
+    table(6, 1).to_parquet(tmp_path / "valid.parquet", index=False)
+    command = (
+        "train", tmp_path / "rows", "--workers", "2", "--valid", tmp_path / "valid.parquet",
+        "--drop", "id", "--set", "trees=12", "--set", "library=xgboost", "--checkpoint-every", "0",
+    )  # fmt: skip
+    expected = run(*command, "--out", tmp_path / "whole")
+    assert expected.code == 0, expected.text
+    grow, grown = ClusterRows.grow, []
+
+    def grow_or_kill(self):
+        grown.append(1)
+        if len(grown) == 10:
+            os.kill(next(iter(self.shards.client.run(os.getpid).values())), signal.SIGKILL)
+        return grow(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClusterRows, "grow", grow_or_kill)
+        lost = run(*command, "--out", tmp_path / "model")
+    assert lost.code == 1
+    assert "was lost, and XGBoost cannot go on without it" in lost.text
+    assert "Traceback" not in lost.text
+    resumed = run(*command, "--out", tmp_path / "model", "--resume")
+    assert resumed.code == 0, resumed.text
+    one, other = (tr.load(tmp_path / name) for name in ("whole", "model"))
+    np.testing.assert_array_equal(
+        one.predict(whole[list("abc")]), other.predict(whole[list("abc")])
+    )
+    assert one.history_.loss == other.history_.loss
