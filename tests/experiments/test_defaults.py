@@ -37,6 +37,10 @@ def test_the_table_is_of_what_is_done_and_nothing_is_done_twice(run, monkeypatch
     assert all(f"{who}" in first for who in RANKERS)
     monkeypatch.setattr(defaults, "run_cell", lambda *given: pytest.fail("fitted again"))
     assert run() == run("--table") == first
+    fair = run("--fair")
+    assert " → " in first
+    assert " → " not in fair
+    assert first.partition("| ours, fair")[2] == fair.partition("| ours, fair")[2]
 
 
 def test_tests_are_paired_over_all_queries_and_corrected_for_all_of_them():

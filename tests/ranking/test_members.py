@@ -27,19 +27,12 @@ VALID = rows(1, lists=15)
 ALL = tuple(np.concatenate(pair) for pair in zip((X, Y), VALID[:2], strict=True))
 ALL_QID = np.concatenate([QID, 1000 + VALID[2]])
 
+TREES = {
+    "trees": 30, "leaves": 5, "min_rows_per_leaf": 3, "row_fraction": 1.0, "feature_fraction": 1.0,
+    "threads": 1, "random_state": 0,
+}  # fmt: skip
 SMALL = {
-    "boosted": lambda **more: tr.BoostedRanker(
-        **{
-            "trees": 30,
-            "leaves": 5,
-            "min_rows_per_leaf": 3,
-            "row_fraction": 1.0,
-            "feature_fraction": 1.0,
-            "threads": 1,
-            "random_state": 0,
-        }
-        | more
-    ),  # fmt: skip
+    "boosted": lambda **more: tr.BoostedRanker(**{**TREES, **more}),
     "neural": lambda **more: tr.NeuralRanker(
         **{"hidden": (8,), "max_epochs": 6, "learning_rate": 0.02, "random_state": 0} | more
     ),
