@@ -249,9 +249,11 @@ def report(chosen: argparse.Namespace) -> None:
         for name, pair in kept["biases"].items():
             biases[size, name].append(np.array(pair))
     # [queries] over all folds, each the mean over the logs of its fold
+    all_folds = max(len(folds) for folds in ndcg.values())
     by_query = {
         key: np.concatenate([np.mean(logs, axis=0) for _, logs in sorted(folds.items())])
         for key, folds in ndcg.items()
+        if len(folds) == all_folds  # means over some folds are no neighbours of those over all
     }
     sizes = sorted({size for size, _ in ndcg})
     names = sorted({name for _, name in ndcg}, key=[name for _, name in ndcg].index)
