@@ -50,6 +50,7 @@ XGBOOST = {
 def ours(name="pl-partition", library="lightgbm", **options):
     least = {"min_rows_per_leaf": 5} if library == "lightgbm" else {}
     settings = {"trees": TREES, "learning_rate": 0.1, "leaves": 7, "threads": 1, **least}
+    settings |= {"row_fraction": 1.0, "feature_fraction": 1.0}  # which go by size otherwise
     options.setdefault("random_state", 0)
     return tr.BoostedRanker(name, library=library, **settings, **options)
 
