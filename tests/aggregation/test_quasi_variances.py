@@ -5,6 +5,7 @@ import pytest
 import statsmodels.api as sm
 from scipy.optimize import minimize
 
+import tierrank as tr
 from tierrank.aggregation.quasi_variances import quasi_variances
 
 # McCullagh and Nelder (1989), section 6.3.2: for each type of ship and each of four periods of
@@ -165,6 +166,29 @@ def test_of_two_items_each_has_half_and_of_one_nothing():
 def test_items_that_do_not_differ_are_an_error():
     with pytest.raises(ValueError, match="items 0 and 2 has the variance"):
         quasi_variances([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+
+
+def test_items_that_are_one_estimate_have_the_quasi_variance_of_one_of_them():
+    apart = random_covariance(np.random.default_rng(7), 5)
+    which = np.array([0, 1, 1, 2, 3, 4, 0])
+    found = quasi_variances(apart[np.ix_(which, which)], equal=True)
+    np.testing.assert_allclose(found.values, quasi_variances(apart).values[which], rtol=1e-12)
+    np.testing.assert_array_equal(
+        quasi_variances(apart, equal=True).values, quasi_variances(apart).values
+    )
+    assert quasi_variances(np.ones((3, 3)), equal=True).values.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("w", [[1.0, 1.0, 2.0], [1.0, 1.0, 2.0, 3.0, 3.0], [0.0, 1.0, 1.0, 1.0]])
+def test_items_of_equal_features_have_tiers_and_quasi_variances(w):
+    rng = np.random.default_rng(8)
+    orders = [rng.permutation(len(w)).tolist() for _ in range(40)]
+    fitted = tr.FeatureAggregator().fit(orders, np.array(w)[:, None], items=len(w))
+    values = fitted.quasi_variances().values
+    for level in set(w):
+        assert len({float(v) for v in values[np.equal(w, level)]}) == 1
+        alike = {n for n, each in enumerate(w) if each == level}
+        assert sum(not alike.isdisjoint(tier.tolist()) for tier in fitted.tiers().tiers) == 1
 
 
 def test_what_is_not_a_covariance_is_an_error():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tierrank._types import FloatArray
+from tierrank._types import BoolArray, FloatArray
 from tierrank.aggregation.rank_probabilities import as_covariance
 from tierrank.training.optim import by_cholesky, newton
 
@@ -53,7 +53,7 @@ class QuasiVariances:
         return np.sqrt(np.where(self.values < 0.0, np.nan, self.values))
 
 
-def quasi_variances(covariance: Any) -> QuasiVariances:
+def quasi_variances(covariance: Any, *, equal: bool = False) -> QuasiVariances:
     """Quasi-variances of estimates with this covariance.
 
     It is only looked at through the variances of differences, so it makes no difference to which
@@ -64,6 +64,10 @@ def quasi_variances(covariance: Any) -> QuasiVariances:
     ----------
     covariance
         [items, items] of log-worths; may be singular.
+    equal
+        What becomes of items whose difference has no variance: one estimate under several names, as
+        items of equal features are, with the quasi-variance that one of them alone would have.
+        Otherwise they are refused.
 
     Examples
     --------
@@ -74,8 +78,16 @@ def quasi_variances(covariance: Any) -> QuasiVariances:
     >>> quasi_variances(centring @ np.diag([1.0, 2.0, 3.0, 4.0]) @ centring).values
     array([1., 2., 3., 4.])
     """
-    items = len(np.asarray(covariance))
-    differences = difference_variances(as_covariance(covariance, items))
+    matrix = as_covariance(covariance, len(np.asarray(covariance)))
+    if equal:
+        own = np.diagonal(matrix)
+        apart = ~_nothing(np.add.outer(own, own) - matrix - matrix.T, own)
+        first, estimate = np.unique(apart.argmin(axis=1), return_inverse=True)
+        if len(first) < len(own):
+            alone = quasi_variances(matrix[np.ix_(first, first)])
+            return QuasiVariances(alone.values[estimate], alone.worst_error)
+    items = len(matrix)
+    differences = difference_variances(matrix)
     if items == 1:
         return QuasiVariances(np.zeros(1), (0.0, 0.0))
     if items == 2:
@@ -97,8 +109,7 @@ def difference_variances(matrix: FloatArray) -> FloatArray:
     own = np.diagonal(matrix)
     differences = np.add.outer(own, own) - matrix - matrix.T
     np.fill_diagonal(differences, 0.0)
-    # the rounding of a difference that is none at all
-    lacking = ~(differences > 1e-14 * np.maximum.outer(own, own))
+    lacking = _nothing(differences, own)
     np.fill_diagonal(lacking, False)
     if lacking.any():
         i, j = (int(n) for n in np.argwhere(lacking)[0])
@@ -107,6 +118,11 @@ def difference_variances(matrix: FloatArray) -> FloatArray:
             "quasi-variances need a positive one for every pair"
         )
     return differences
+
+
+def _nothing(differences: FloatArray, own: FloatArray) -> BoolArray:
+    """Where a difference of estimates has no variance, but for rounding."""
+    return ~(differences > 1e-14 * np.maximum.outer(own, own))
 
 
 def minimise(differences: FloatArray) -> FloatArray:

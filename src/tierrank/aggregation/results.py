@@ -298,7 +298,7 @@ class Worths(Learned):
         >>> fitted.quasi_variances().standard_errors.shape
         (3,)
         """
-        return quasi_variances(self.covariance())
+        return quasi_variances(self.covariance(), equal=True)
 
     # -- who is above whom --------------------------------------------------------------------
 

@@ -207,7 +207,7 @@ def independent_variances(covariance: Any, items: int) -> tuple[FloatArray, bool
                 f"{(items,)} if they are variances, but has {given.shape}"
             )
         # one item alone has nothing to differ from: any variance will do
-        values = quasi_variances(given).values if items > 1 else np.ones(1)
+        values = quasi_variances(given, equal=True).values if items > 1 else np.ones(1)
         replaced = values <= 0.0
         return np.where(replaced, NEGATIVE * np.median(values), values), bool(replaced.any())
     if given.shape != (items,):
