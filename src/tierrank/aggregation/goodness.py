@@ -29,6 +29,7 @@ model expects of as many games. What is asked of them:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -505,11 +506,21 @@ def goodness_of(model: Expectation, worst: int) -> GoodnessOfFit:
     untestable, crowded = model.untestable, model.crowded and _filled(expected)
     if not untestable and model.degrees <= 0:
         untestable = "there are as many parameters as pairs, and any data would fit"
-    size, as_large, excess = len(model.names), 0, []
-    for counts, refitted in model.drawn():
-        as_large += pearson(counts, refitted) >= statistic
+    size = len(model.names)
+
+    def far(counts: FloatArray, refitted: FloatArray) -> tuple[bool, float]:
         drawn = Majorities.of(counts, model.first, model.second, size)
-        excess.append(drawn.cyclic() - expected_cycles(counts, refitted, model))
+        cycles = drawn.cyclic() - expected_cycles(counts, refitted, model)
+        return pearson(counts, refitted) >= statistic, cycles
+
+    # one data set is compared while the next is drawn and refitted
+    found: list[Future[tuple[bool, float]]] = []
+    with ThreadPoolExecutor(1) as beside:
+        for counts, refitted in model.drawn():
+            wait(found[-1:])
+            found.append(beside.submit(far, counts, refitted))
+    as_large = sum(each.result()[0] for each in found)
+    excess = [each.result()[1] for each in found]
     p_value: float | None = None
     if untestable:
         reference = untestable
