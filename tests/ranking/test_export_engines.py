@@ -345,7 +345,7 @@ def test_names_are_those_of_the_columns_or_given(tmp_path):
     pandas = pytest.importorskip("pandas")
     X, y, qid = make_rows(missing=0.15)
     table = pandas.DataFrame(X, columns=list("abcde"))
-    ranker = tr.BoostedRanker(trees=3, threads=1).fit(table, y, qid=qid)
+    ranker = tr.BoostedRanker(trees=3, threads=1, random_state=0).fit(table, y, qid=qid)
     path = tr.export(ranker, tmp_path / "ranker.ubj")
     assert xgboost.Booster(model_file=path).feature_names == list("abcde")
     path = tr.export(ranker, tmp_path / "ranker.txt")
@@ -562,7 +562,9 @@ def test_a_tree_of_any_depth_is_carried_or_refused(to, tmp_path):
 
 def test_numbers_that_float32_cannot_hold_are_said(tmp_path):
     X, y, qid = make_rows()
-    trees = tr.BoostedRanker(trees=3, threads=1).fit(X * 1e50, y, qid=qid)
+    trees = tr.BoostedRanker(trees=3, threads=1, row_fraction=1.0, feature_fraction=1.0).fit(
+        X * 1e50, y, qid=qid
+    )
     with pytest.raises(
         ValueError, match=r"compares float32 numbers, and a split of feature 0.*e\+"
     ):
