@@ -24,9 +24,7 @@ BLOCK = 1 << 14  # labels whose scores are there at once
 FULL_FEATURES, FULL_WEIGHTS = 1 << 10, 1 << 25  # of a linear path with a weight for each pair
 RANK = 128  # of a linear path beyond that
 DRAWN = 1 << 21  # weights of other ranks that are drawn at once
-SPREAD_FEATURES = (
-    1 << 25
-)  # weights of features from which they are spread over ranks, as labels are
+SPREAD_FEATURES = 1 << 25  # weights of features that are spread over ranks, as labels are
 
 
 class SparseRows(NamedTuple):
