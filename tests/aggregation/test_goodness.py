@@ -143,7 +143,8 @@ def test_some_steps_lead_to_the_estimate_from_drawn_games(options):
     from tierrank.aggregation.goodness import Drawing
 
     model = fitted._expectation(None, Drawing(1, np.random.default_rng(6)))
-    ((_, expected),) = model.drawn()
+    (data,) = model.drawn()
+    _, expected = model.compared(data)
     again = fitted._expectation(None, Drawing(1, np.random.default_rng(6)))
     copies = np.random.default_rng(6).multinomial(again._n.astype(int), again._chances)
     fixtures = again._term.fixtures

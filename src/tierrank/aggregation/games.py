@@ -80,11 +80,26 @@ class Fixtures:
         second = np.where(swap, self.first, self.second)
         outcome = np.where(swap, -self.outcome, self.outcome)
         sides = len(self.borders) - 1
-        key = ((first * sides + second) * 3 + outcome + 1) * 2 + (self.at_home > 0)
+        key = ((first * sides + second) * 2 + (self.at_home > 0)) * 3 + outcome + 1
         _, where, kind = np.unique(key, return_index=True, return_inverse=True)
         turned = replace(self, first=first, second=second, outcome=outcome, clusters=None)
         counts = np.bincount(kind, weights=self.weights, minlength=len(where))
         return replace(turned._select(where), weights=counts.astype(np.float64))
+
+    def meetings(self) -> tuple[IntArray, IntArray]:
+        """Give a game of each meeting, and [games] the number of each one's.
+
+        A meeting are games of the same two sides on the same ground; with covariates, one game.
+        """
+        each = np.arange(len(self.first))
+        if self.covariates is not None:
+            return each, each
+        key = 2 * (self.first * (len(self.borders) - 1) + self.second) + (self.at_home > 0)
+        starts = np.append(True, key[1:] != key[:-1])
+        if (key[1:] >= key[:-1]).all():  # in this order, as `counted` leaves them
+            return np.flatnonzero(starts), np.cumsum(starts) - 1
+        _, some, meeting = np.unique(key, return_index=True, return_inverse=True)
+        return (each, each) if len(some) == len(each) else (some, meeting)
 
     def with_counts(self, counts: FloatArray) -> Fixtures:
         """The same games played otherwise often; those never played are left out."""

@@ -445,10 +445,14 @@ class Expectation:
     untestable: str
     draws: int
 
-    def drawn(self) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """[pairs, 3] counts of data from the model; and what the model refitted to them expects.
+    def drawn(self) -> Iterator[Any]:
+        """Data sets from the model, one after the other, as `compared` takes them."""
+        raise NotImplementedError
 
-        Where there is no covariance, it is not refitted.
+    def compared(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """[pairs, 3] counts of such data; and what the model refitted to them expects.
+
+        Where there is no covariance, it is not refitted. Called from several threads.
         """
         raise NotImplementedError
 
@@ -508,17 +512,18 @@ def goodness_of(model: Expectation, worst: int) -> GoodnessOfFit:
         untestable = "there are as many parameters as pairs, and any data would fit"
     size = len(model.names)
 
-    def far(counts: FloatArray, refitted: FloatArray) -> tuple[bool, float]:
+    def far(data: Any) -> tuple[bool, float]:
+        counts, refitted = model.compared(data)
         drawn = Majorities.of(counts, model.first, model.second, size)
         cycles = drawn.cyclic() - expected_cycles(counts, refitted, model)
         return pearson(counts, refitted) >= statistic, cycles
 
-    # one data set is compared while the next is drawn and refitted
+    # two data sets are compared while the next is drawn
     found: list[Future[tuple[bool, float]]] = []
-    with ThreadPoolExecutor(1) as beside:
-        for counts, refitted in model.drawn():
-            wait(found[-1:])
-            found.append(beside.submit(far, counts, refitted))
+    with ThreadPoolExecutor(2) as beside:
+        for data in model.drawn():
+            wait(found[-2:-1])
+            found.append(beside.submit(far, data))
     as_large = sum(each.result()[0] for each in found)
     excess = [each.result()[1] for each in found]
     p_value: float | None = None
@@ -753,18 +758,20 @@ class GamesExpectation(Expectation):
         exact: bool,
         drawing: Drawing,
     ) -> None:
-        fixtures = term.fixtures
-        lead = term.lead(point)
-        rows, kind = _kinds(fixtures.first, fixtures.second, lead)
-        self._counts = np.zeros((len(rows), 3))
-        np.add.at(self._counts, (kind, 1 - fixtures.outcome), fixtures.weights)
+        fixtures = term.meetings
+        self._counts = term.counts
+        if fixtures.covariates is not None:  # meetings of one game each
+            rows, kind = _kinds(fixtures.first, fixtures.second, term.leads(point))
+            self._counts = np.zeros((len(rows), 3))
+            np.add.at(self._counts, kind, term.counts)
+            fixtures = fixtures._select(rows)
+        self._term = GamesTerm(fixtures, term.model, home=term.home_at is not None)
         self._n = self._counts.sum(axis=1)
-        self._term = GamesTerm(fixtures._select(rows), term.model, home=term.home_at is not None)
         self._point, self._covariance, self._prior = point, covariance, prior
         self._half = term.model == "bradley-terry" and bool(self._counts[:, TIE].any())
         # the first of a pair is the better side
         worth = side_log_worths(point[: term.players], fixtures.members, fixtures.borders)
-        one, other = fixtures.first[rows], fixtures.second[rows]
+        one, other = fixtures.first, fixtures.second
         self._turned = (worth[one] < worth[other]) | ((worth[one] == worth[other]) & (one > other))
         better, worse = np.where(self._turned, (other, one), (one, other))
         pairs, self._pair = np.unique(better * len(worth) + worse, return_inverse=True)
@@ -794,25 +801,25 @@ class GamesExpectation(Expectation):
         cells = 2 if term.model == "bradley-terry" else 3
         self.degrees = round(len(pairs) * (cells - 1) - parameters)
         whole = bool((self._n % 1 == 0).all())
-        self.crowded = exact and whole and len(rows) == len(pairs)
-        self.draws = drawing.number(len(rows), GAMES_DRAWN)
+        self.crowded = exact and whole and len(self._n) == len(pairs)
+        self.draws = drawing.number(len(self._n), GAMES_DRAWN)
         self._random = drawing.random
         if covariance is not None:
             self.left = self.variance - self._explained(covariance)
+            self._pull = self._term.gradient_of_counts(self._counts, point)
 
-    def drawn(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def drawn(self) -> Iterator[FloatArray]:
         copies = np.minimum(np.ceil(self._n), MOST_COPIES)
         each = (self._n / copies)[:, None]
-        point, covariance = self._point, self._covariance
-        gradient = self._term.gradient_of_counts
-        pull = np.zeros_like(point) if covariance is None else gradient(self._counts, point)
         for _ in range(self.draws):
-            counts = each * self._random.multinomial(copies.astype(np.int64), self._chances)
-            expected = self.expected
-            if covariance is not None:
-                found = refitted(partial(gradient, counts), point, covariance, pull, self._prior)
-                expected = self._by_pair(self._n[:, None] * self._outcomes(found))
-            yield self._by_pair(counts), expected
+            yield each * self._random.multinomial(copies.astype(np.int64), self._chances)
+
+    def compared(self, data: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if self._covariance is None:
+            return self._by_pair(data), self.expected
+        gradient = partial(self._term.gradient_of_counts, data)
+        found = refitted(gradient, self._point, self._covariance, self._pull, self._prior)
+        return self._by_pair(data), self._by_pair(self._n[:, None] * self._outcomes(found))
 
     def _outcomes(self, point: FloatArray) -> FloatArray:
         """[kinds, 3] the model's probabilities, which sum to 1 but for rounding."""
@@ -837,6 +844,10 @@ class GamesExpectation(Expectation):
     def _by_pair(self, kinds: FloatArray) -> FloatArray:
         """[pairs, 3] sums of kinds, from the view of the better side."""
         turned = np.where(self._turned[:, None], kinds[:, ::-1], kinds)
+        if len(turned) == len(self.first):  # one kind a pair
+            found = np.empty_like(turned)
+            found[self._pair] = turned
+            return found
         return np.stack(
             [np.bincount(self._pair, column, len(self.first)) for column in turned.T], axis=1
         )
@@ -982,8 +993,11 @@ class ListsExpectation(Expectation):
             self.left = self.variance * (1 - self.variance / 4 * of_lead)
 
     def drawn(self) -> Iterator[tuple[FloatArray, FloatArray]]:
-        for counts, change in self._results:
-            yield counts, _given(counts, self._chance(counts, change))
+        yield from self._results
+
+    def compared(self, data: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+        counts, change = data
+        return counts, _given(counts, self._chance(counts, change))
 
     def _chance(self, without: FloatArray | None = None, change: Any = 0.0) -> FloatArray:
         """[pairs] p, by the drawn data, but for some; the log-odds changed."""

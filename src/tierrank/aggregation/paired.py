@@ -731,7 +731,8 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
             fixtures = fixtures.without_ties() if self.ties == "drop" else fixtures
         if fixtures is None:
             raise ValueError("a loaded model has its worths but not its games: give them as data=")
-        fixtures = fixtures.counted()
+        if data is not None or fixtures.clusters is not None:
+            fixtures = fixtures.counted()
         loss = PairedLoss(fixtures, self.model, home=self.home, prior=prior_from(self.prior))
         information = self._covariances.get("information")
         if information is None:

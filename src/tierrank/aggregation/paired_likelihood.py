@@ -40,11 +40,11 @@ MODELS = GAME_MODELS
 
 
 MOST_T = 300.0  # of which e^t and its square are numbers
-AT_ONCE = 1 << 16  # games, so that what is computed on the way is in the cache, and little
+AT_ONCE = 1 << 15  # meetings, so that what is computed on the way is in the cache, and little
 
 
 class Derivatives(NamedTuple):
-    """Log-probability of every game's outcome, and its derivatives by d and t: [games] each."""
+    """Log-probabilities, perhaps summed, and their derivatives by d and t: [meetings] each."""
 
     value: FloatArray
     d: FloatArray
@@ -55,78 +55,100 @@ class Derivatives(NamedTuple):
 
 
 def derivatives(model: Model, outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
-    """Give the log-probabilities of outcomes (1 the first won, 0 a tie, −1 the second won).
+    """Give the log-probabilities of outcomes (1 the first won, 0 a tie, −1 the second won)."""
+    return summed_derivatives(model, np.eye(3)[1 - outcome], d, t)
 
-    They are those of pairs in `losses/pairwise.py`, whose winner is ahead by −x; of Davidson's
-    model, below. Under Bradley-Terry, a tie that is still there counts as half a win and half a
-    loss.
+
+def summed_derivatives(model: Model, counts: FloatArray, d: FloatArray, t: float) -> Derivatives:
+    """Give [meetings] Σ_o counts_o log P(o), o a win, a tie, a loss of the first; its derivatives.
+
+    Those of Davidson's model are below. The others' are those of pairs in `losses/pairwise.py`,
+    whose winner is ahead by −x. Under Bradley-Terry, a tie that is still there counts as half a win
+    and half a loss.
     """
-    if len(d) <= AT_ONCE:
-        return _derivatives(model, outcome, d, t)
-    found = Derivatives(*np.empty((len(Derivatives._fields), len(d))))
+    found = Derivatives(*np.zeros((len(Derivatives._fields), len(d))))
     for start in range(0, len(d), AT_ONCE):
-        some = slice(start, start + AT_ONCE)
-        of_some = _derivatives(model, outcome[some], d[some], t)
-        for whole, part in zip(found, of_some, strict=True):
-            whole[some] = part
+        block = slice(start, start + AT_ONCE)
+        if model == "davidson" and abs(t) < MOST_T:
+            for whole, part in zip(found, _davidson(counts[block], d[block], t), strict=True):
+                whole[block] = part
+            continue
+        for outcome, count in zip((1, 0, -1), counts[block].T, strict=True):
+            some = np.flatnonzero(count)
+            parts = _of_pairs(model, outcome, d[block][some], t)
+            for whole, part in zip(found, parts, strict=True):
+                whole[block][some] += count[some] * part
     return found
 
 
-def _derivatives(model: Model, outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
-    if model == "davidson" and abs(t) < MOST_T:
-        return _davidson(outcome, d, t)
+def _of_pairs(model: Model, outcome: int, d: FloatArray, t: float) -> Derivatives:
+    """[meetings] of one and the same outcome."""
     if model == "bradley-terry":
         nothing, won = np.zeros_like(d), (1 + outcome) / 2
         first, second = (PAIRS["rao_kupper_wins"](torch.from_numpy(x), 0.0) for x in (-d, d))
         loss = won * first.loss.numpy() + (1 - won) * second.loss.numpy()
         slope = won * first.x.numpy() - (1 - won) * second.x.numpy()
         return Derivatives(-loss, slope, nothing, -first.xx.numpy(), nothing, nothing)
-    tied = outcome == 0
-    sign = np.where(tied, 1, outcome)
-    x, of_ties = torch.from_numpy(-sign * d), torch.from_numpy(tied)
-    if model == "davidson":
-        kinds, c, slope, bend = ("davidson_wins", "davidson_ties"), t, 1.0, 0.0
-    else:  # the pairs' parameter is log θ = log(1 + e^t)
-        kinds, c = ("rao_kupper_wins", "rao_kupper_ties"), float(np.logaddexp(0, t))
-        slope, bend = expit(t), expit(t) * expit(-t)
-    wins, ties = (PAIRS[kind](x, c) for kind in kinds)
-    loss, by_x, by_c, xx, xc, cc = (
-        torch.where(of_ties, tie, win).numpy() for win, tie in zip(wins, ties, strict=True)
-    )
+    tied, sign = outcome == 0, outcome or 1
+    c, slope, bend = t, 1.0, 0.0
+    if model == "rao-kupper":  # the pairs' parameter is log θ = log(1 + e^t)
+        c, slope = float(np.logaddexp(0, t)), float(expit(t))
+        bend = slope * float(expit(-t))
+    pair = PAIRS[f"{model.replace('-', '_')}_{'ties' if tied else 'wins'}"]
+    loss, by_x, by_c, xx, xc, cc = (part.numpy() for part in pair(torch.from_numpy(-sign * d), c))
     value, by_t, tt = -loss, -slope * by_c, -(slope**2 * cc + bend * by_c)
-    if model == "rao-kupper":
+    if model == "rao-kupper" and tied:
         # beside the pairs' loss, a tie has log(1 − u²), u = 1/θ = σ(−t), u′ = −u (1 − u)
         u = expit(-t)
-        value = value + tied * (np.log1p(u) - np.logaddexp(0, -t))
-        by_t = by_t + tied * (2 * u**2 / (1 + u))
-        tt = tt - tied * (2 * u**2 * (2 + u) * (1 - u) / (1 + u) ** 2)
+        value = value + (np.log1p(u) - np.logaddexp(0, -t))
+        by_t = by_t + 2 * u**2 / (1 + u)
+        tt = tt - 2 * u**2 * (2 + u) * (1 - u) / (1 + u) ** 2
     return Derivatives(value, sign * by_x, by_t, -xx, sign * slope * xc, tt)
 
 
-def _davidson(outcome: IntArray, d: FloatArray, t: float) -> Derivatives:
-    """With two functions a game, where `PAIRS` takes eight.
+class DavidsonChances(NamedTuple):
+    """[meetings] what the odds 1 : h² : v h of who is ahead, who is not and a tie come to.
 
-    Of who is ahead, who is not and a tie, the odds are 1 : h² : v h, with h = e^(−|d|/2) and
-    v = e^t. An exponential family: second derivatives are (co)variances of ½, −½, 0 and of 0, 0, 1.
+    With h = e^(−|d|/2) and v = e^t, of no larger t than `MOST_T`.
     """
-    gap = np.abs(d)
-    h = np.exp(-gap / 2)
-    odds = h * (h + np.exp(t))
-    ahead = 1 / (1 + odds)
-    behind = h * h * ahead
-    tie = np.exp(t) * h * ahead
-    first, second = np.where(d >= 0, (ahead, behind), (behind, ahead))
-    tied, decided, score = outcome == 0, first + second, (first - second) / 2
-    value = np.where(tied, t - gap / 2, np.where(outcome * d >= 0, 0.0, -gap)) - np.log1p(odds)
-    likely = tied & (np.exp(t) * h > 1)  # whose log-probability is small beside t and log1p(odds)
-    value[likely] = -np.log1p((1 + h[likely] ** 2) / (np.exp(t) * h[likely]))
+
+    h: FloatArray
+    odds: FloatArray  # of the latter two together
+    win: FloatArray
+    tie: FloatArray
+    loss: FloatArray
+
+    @classmethod
+    def at(cls, d: FloatArray, t: float) -> DavidsonChances:
+        """At leads d."""
+        h = np.exp(np.abs(d) / -2)
+        odds = h * (h + np.exp(t))
+        ahead = 1 / (1 + odds)
+        behind = h * h * ahead
+        up = d >= 0
+        win, loss = np.where(up, ahead, behind), np.where(up, behind, ahead)
+        return cls(h, odds, win, np.exp(t) * h * ahead, loss)
+
+
+def _davidson(counts: FloatArray, d: FloatArray, t: float) -> Derivatives:
+    """An exponential family: second derivatives are (co)variances of ½, −½, 0 and of 0, 0, 1.
+
+    Two functions a meeting, where `PAIRS` takes eight.
+    """
+    h, odds, win, tie, loss = DavidsonChances.at(d, t)
+    wins, ties, losses = counts.T
+    decided, score, games = win + loss, (win - loss) / 2, wins + ties + losses
+    gap, rest = np.abs(d), np.log1p(odds)
+    tied = t - gap / 2 - rest
+    likely = np.exp(t) * h > 1  # then the log of its probability is small beside t and log1p(odds)
+    tied[likely] = -np.log1p((1 + h[likely] ** 2) / (np.exp(t) * h[likely]))
     return Derivatives(
-        value=value,
-        d=np.where(tied, -score, np.where(outcome > 0, second + tie / 2, -first - tie / 2)),
-        t=np.where(tied, decided, -tie),
-        dd=-(first * second + tie * decided / 4),
-        dt=tie * score,
-        tt=-tie * decided,
+        value=ties * tied - (wins + losses) * rest - gap * np.where(d >= 0, losses, wins),
+        d=wins * (loss + tie / 2) - losses * (win + tie / 2) - ties * score,
+        t=ties * decided - (wins + losses) * tie,
+        dd=-games * (win * loss + tie * decided / 4),
+        dt=games * tie * score,
+        tt=-games * tie * decided,
     )
 
 
@@ -134,6 +156,8 @@ def probabilities(
     model: Model, d: FloatArray, t: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Give the probabilities of a win of the first side, a tie, and a win of the second."""
+    if model == "davidson" and abs(t) < MOST_T:
+        return DavidsonChances.at(d, t)[2:]
     if model == "davidson":
         logs = np.stack([d / 2, np.full_like(d, t), -d / 2])
         parts = np.exp(logs - logs.max(axis=0))
@@ -177,15 +201,18 @@ def starting_t(share_of_ties: float) -> float:
 
 
 class Position(NamedTuple):
-    """A point, and what follows from it for every game."""
+    """A point, and what follows from it for every meeting."""
 
     shares: Any  # sparse [sides, players] of a player in its side's worth
-    design: Any  # sparse [games, parameters but covariates], the slopes of d
-    games: Derivatives
+    design: Any  # sparse [meetings, parameters but covariates], the slopes of d
+    games: Derivatives  # summed over the games of a meeting
 
 
 class GamesTerm:
     """Minus the log-likelihood of games.
+
+    Games of the same two sides on the same ground are one meeting, with one lead; a game with
+    covariates is a meeting by itself.
 
     Parameters
     ----------
@@ -195,70 +222,70 @@ class GamesTerm:
         which of the three
     home
         whether the first side has an advantage of its own
+
+    Attributes
+    ----------
+    meetings, counts
+        a game of each meeting; [meetings, 3] its wins, ties and losses of the first
     """
 
     def __init__(self, fixtures: Fixtures, model: Model, *, home: bool = False) -> None:
         self.fixtures, self.model = fixtures, model
+        some, self._meeting = fixtures.meetings()
+        self.meetings = fixtures._select(some)
+        self.counts = np.zeros((len(some), 3))
+        np.add.at(self.counts, (self._meeting, 1 - fixtures.outcome), fixtures.weights)
+        self._played = self.counts.sum(axis=1)
         self.players = len(fixtures.players)
         self.tie_at = self.players if model != "bradley-terry" else None
         self.home_at = self.players + (self.tie_at is not None) if home else None
         self.plain = self.players + (self.tie_at is not None) + home  # all but of covariates
         self.size = self.plain + fixtures.x.shape[1]
-        games, sides = len(fixtures.first), len(fixtures.borders) - 1
-        each = np.arange(games)
-        self._meetings = csr_array(
-            (
-                np.repeat([1.0, -1.0], games),
-                (np.tile(each, 2), np.concatenate([fixtures.first, fixtures.second])),
-            ),
-            shape=(games, sides),
+        meetings, sides = len(some), len(fixtures.borders) - 1
+        both = np.stack([self.meetings.first, self.meetings.second], axis=1)
+        self._ahead = csr_array(
+            (np.tile([1.0, -1.0], meetings), both.ravel(), 2 * np.arange(meetings + 1)),
+            shape=(meetings, sides),
         )
         self.weight = float(fixtures.weights.sum())
-        # where every side is one player, these do not depend on the point
         self._last: tuple[FloatArray, Position] | None = None
-        alone = None if fixtures.has_teams else self._shares(np.zeros(self.players))
-        self._fixed = None if alone is None else (alone, self._design(alone))
+        self._fixed: tuple[Any, Any] | None = None
 
     def scale(self) -> FloatArray:
         """[parameters] what bounds each part of the gradient: the games a player was in."""
-        sides = np.abs(self._meetings).T @ self.fixtures.weights
+        sides = np.abs(self._ahead).T @ self._played
         membership = self._shares(np.zeros(self.players))
         membership.data[:] = 1.0
         scale = np.full(self.size, self.weight)
         scale[: self.players] = membership.T @ sides
-        scale[self.plain :] = self.fixtures.weights @ np.abs(self.fixtures.x)
+        scale[self.plain :] = self._played @ np.abs(self.meetings.x)
         return scale
 
     def units(self) -> FloatArray:
         """[parameters] by how much one changes a lead: 1, or the size of a covariate."""
         unit = np.ones(self.size)
-        squares = self.fixtures.weights @ self.fixtures.x**2 / self.weight
+        squares = self._played @ self.meetings.x**2 / self.weight
         unit[self.plain :] = np.sqrt(squares)
         return unit
 
     def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
         """The loss, and its [parameters] first derivatives."""
-        position, weights = self._position(point), self.fixtures.weights
+        position = self._position(point)
         games = position.games
-        gradient = self._gradient(position.design, weights * games.d, weights * games.t)
-        return -float(weights @ games.value), -gradient
+        gradient = self._gradient(position.design, games.d, games.t)
+        return -float(games.value.sum()), -gradient
 
     def gradient_of_counts(self, counts: FloatArray, point: FloatArray) -> FloatArray:
-        """[parameters] of the log-likelihood of [games, 3] wins, ties and losses of the first.
-
-        For games that are one kind each, whatever their own outcomes and weights: at a third of the
-        price that every kind with every outcome would have.
-        """
+        """[parameters] of the log-likelihood of other [meetings, 3] wins, ties and losses."""
         t = 0.0 if self.tie_at is None else float(point[self.tie_at])
-        worths = point[: self.players]
-        design = self._design(self._shares(worths)) if self._fixed is None else self._fixed[1]
-        return self._gradient(design, *slopes_of_counts(self.model, counts, self.lead(point), t))
+        design = self._shares_and_design(point)[1]
+        return self._gradient(design, *slopes_of_counts(self.model, counts, self.leads(point), t))
 
     def _gradient(self, design: Any, pull: FloatArray, by_t: FloatArray) -> FloatArray:
         """[parameters] from the slopes of games' log-probabilities by d and t."""
         gradient = np.empty(self.size)
         gradient[: self.plain] = design.T @ pull
-        gradient[self.plain :] = self.fixtures.x.T @ pull
+        gradient[self.plain :] = self.meetings.x.T @ pull
         if self.tie_at is not None:
             gradient[self.tie_at] = by_t.sum()
         return gradient
@@ -266,22 +293,21 @@ class GamesTerm:
     def hessian(self, point: FloatArray) -> Hessian:
         """Its second derivatives."""
         position = self._position(point)
-        games, weights, players = position.games, self.fixtures.weights, self.players
-        design, x, plain = position.design, self.fixtures.x, self.plain
+        games, players = position.games, self.players
+        design, x, plain = position.design, self.meetings.x, self.plain
         curved = np.zeros((self.size, self.size))
-        curved[:plain, :plain] = (design.T @ _scaled(design, weights * games.dd)).toarray()
-        bent = x * (weights * games.dd)[:, None]
+        curved[:plain, :plain] = (design.T @ _scaled(design, games.dd)).toarray()
+        bent = x * games.dd[:, None]
         curved[:plain, plain:] = design.T @ bent
         curved[plain:, :plain] = curved[:plain, plain:].T
         curved[plain:, plain:] = x.T @ bent
         if self.tie_at is not None:
-            of_both = weights * games.dt
-            mixed = np.concatenate([design.T @ of_both, x.T @ of_both])
+            mixed = np.concatenate([design.T @ games.dt, x.T @ games.dt])
             curved[self.tie_at] += mixed
             curved[:, self.tie_at] += mixed
-            curved[self.tie_at, self.tie_at] += weights @ games.tt
+            curved[self.tie_at, self.tie_at] += games.tt.sum()
         if self.fixtures.has_teams:
-            pull = self._meetings.T @ (weights * games.d)  # on the log-worth of every side
+            pull = self._ahead.T @ games.d  # on the log-worth of every side
             shares = position.shares
             inside = -(shares.T @ _scaled(shares, pull)).toarray()
             inside[np.diag_indices(players)] += shares.T @ pull
@@ -293,7 +319,7 @@ class GamesTerm:
 
         Where games are in clusters, of sums over these: see `votes`.
         """
-        slopes = self._slopes(self._position(point))
+        slopes = self.log_probabilities(point, self.fixtures.outcome)[1]
         if self.fixtures.clusters is not None:
             curvature = self.hessian(point).diagonal()
             assert curvature is not None
@@ -305,36 +331,52 @@ class GamesTerm:
         self, point: FloatArray, outcome: int | IntArray
     ) -> tuple[FloatArray, Any]:
         """[games] log-probabilities of outcomes, and their sparse [games, parameters] slopes."""
-        position = self._position(point, np.broadcast_to(outcome, self.fixtures.first.shape))
-        return position.games.value, self._slopes(position)
+        t = 0.0 if self.tie_at is None else float(point[self.tie_at])
+        seen = np.broadcast_to(outcome, self.fixtures.first.shape)
+        found = derivatives(self.model, seen, self.lead(point), t)
+        slopes = self._shares_and_design(point)[1][self._meeting]
+        if self.fixtures.covariates is not None:
+            slopes = hstack([slopes, csr_array(self.fixtures.covariates)], format="csr")
+        slopes = _scaled(slopes, found.d)
+        if self.tie_at is None:
+            return found.value, slopes
+        games = np.arange(len(seen))
+        ties = csr_array((found.t, (games, np.full(len(games), self.tie_at))), shape=slopes.shape)
+        return found.value, slopes + ties
 
     # -- parts ------------------------------------------------------------------------------
 
-    def _position(self, point: FloatArray, outcome: IntArray | None = None) -> Position:
-        """What all derivatives at a point share, of the games' own outcomes or of others."""
-        if outcome is None and self._last is not None and np.array_equal(point, self._last[0]):
-            return self._last[1]  # its Hessian is asked for where the gradient was
-        if outcome is None:
+    def _position(self, point: FloatArray) -> Position:
+        """What all derivatives at a point share."""
+        if self._last is None or not np.array_equal(point, self._last[0]):
             self._last = None  # or those of two points would be there
-        t = 0.0 if self.tie_at is None else float(point[self.tie_at])
-        seen = self.fixtures.outcome if outcome is None else outcome
-        games = derivatives(self.model, seen, self.lead(point), t)
-        fixed = self._fixed
-        if fixed is None:
-            shares = self._shares(point[: self.players])
-            fixed = shares, self._design(shares)
-        position = Position(*fixed, games)
-        if outcome is None:
-            self._last = point.copy(), position
-        return position
+            t = 0.0 if self.tie_at is None else float(point[self.tie_at])
+            games = summed_derivatives(self.model, self.counts, self.leads(point), t)
+            self._last = point.copy(), Position(*self._shares_and_design(point), games)
+        return self._last[1]  # a Hessian is asked for where the gradient was
 
     def lead(self, point: FloatArray) -> FloatArray:
         """[games] d, by how much the first side is ahead."""
-        sides = side_log_worths(point[: self.players], self.fixtures.members, self.fixtures.borders)
-        lead = sides[self.fixtures.first] - sides[self.fixtures.second]
+        return np.asarray(self.leads(point)[self._meeting])
+
+    def leads(self, point: FloatArray) -> FloatArray:
+        """[meetings] the same."""
+        met = self.meetings
+        sides = side_log_worths(point[: self.players], met.members, met.borders)
+        lead = sides[met.first] - sides[met.second]
         if self.home_at is not None:
-            lead = lead + point[self.home_at] * self.fixtures.at_home
-        return np.asarray(lead + self.fixtures.x @ point[self.plain :])
+            lead = lead + point[self.home_at] * met.at_home
+        return np.asarray(lead + met.x @ point[self.plain :])
+
+    def _shares_and_design(self, point: FloatArray) -> tuple[Any, Any]:
+        """Of a `Position`; where every side is one player, they do not depend on the point."""
+        if self._fixed is not None:
+            return self._fixed
+        shares = self._shares(point[: self.players])
+        found = shares, self._design(shares)
+        if not self.fixtures.has_teams:
+            self._fixed = found
+        return found
 
     def _shares(self, w: FloatArray) -> Any:
         """Sparse [sides, players]: the part of a side's worth that is each player's."""
@@ -344,32 +386,14 @@ class GamesTerm:
         return csr_array((shares, members, borders), shape=(len(borders) - 1, self.players))
 
     def _design(self, shares: Any) -> Any:
-        """Sparse [games, parameters but covariates]: slopes of d."""
-        wide = (self._meetings @ shares).tocoo()
-        rows, columns, values = [wide.row], [wide.col], [wide.data]
+        """Sparse [meetings, parameters but covariates]: slopes of d."""
+        wide = self._ahead @ shares
+        rest = csr_array((wide.shape[0], self.plain - self.players))
         if self.home_at is not None:
-            at_home = np.flatnonzero(self.fixtures.at_home)
-            rows.append(at_home)
-            columns.append(np.full(len(at_home), self.home_at))
-            values.append(self.fixtures.at_home[at_home])
-        return csr_array(
-            (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
-            shape=(len(self.fixtures.first), self.plain),
-        )
-
-    def _slopes(self, position: Position) -> Any:
-        """Sparse [games, parameters]: the gradient of every game's log-probability."""
-        slopes = position.design
-        if self.fixtures.covariates is not None:
-            slopes = hstack([slopes, csr_array(self.fixtures.covariates)], format="csr")
-        slopes = _scaled(slopes, position.games.d)
-        if self.tie_at is None:
-            return slopes
-        games = np.arange(len(self.fixtures.first))
-        ties = csr_array(
-            (position.games.t, (games, np.full(len(games), self.tie_at))), shape=slopes.shape
-        )
-        return slopes + ties
+            at_home = np.flatnonzero(self.meetings.at_home)
+            where = at_home, np.full(len(at_home), self.home_at - self.players)
+            rest = csr_array((self.meetings.at_home[at_home], where), shape=rest.shape)
+        return hstack([wide, rest], format="csr")
 
 
 class PriorTerm:

@@ -190,32 +190,33 @@ class SeenGames:
     def __init__(self, nodes: Nodes, games: Fixtures, model: Model, *, home: bool) -> None:
         self.nodes, self.term = nodes, GamesTerm(games, model, home=home)
         self.k = self.term.size - len(nodes)
-        a, b = nodes.item[games.first], nodes.item[games.second]
+        met = self.term.meetings
+        a, b = nodes.item[met.first], nodes.item[met.second]
         n = nodes.items
         low, high = np.minimum(a, b), np.maximum(a, b)
         self._places = np.stack([a, b, low], axis=1) * n + np.stack([a, b, high], axis=1)
-        self._borders = np.searchsorted(games.first, nodes.borders)
+        self._borders = np.searchsorted(met.first, nodes.borders)
 
     def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
         return self.term.value_and_gradient(point)
 
     def curvature(self, point: FloatArray) -> Curvature:
         position = self.term._position(point)
-        games, weights = position.games, self.term.fixtures.weights
+        games = position.games
         by_nodes, beside = (
             position.design[:, : len(self.nodes)],
             position.design[:, len(self.nodes) :],
         )
-        curved = -weights * games.dd
+        curved = -games.dd
         scaled = beside.toarray() * curved[:, None]
         border, corner = by_nodes.T @ scaled, beside.T @ scaled
         if self.term.tie_at is not None:
-            tie, mixed = self.term.tie_at - len(self.nodes), -weights * games.dt
+            tie, mixed = self.term.tie_at - len(self.nodes), -games.dt
             border[:, tie] += by_nodes.T @ mixed
             crossed = beside.T @ mixed
             corner[tie] += crossed
             corner[:, tie] += crossed
-            corner[tie, tie] -= weights @ games.tt
+            corner[tie, tie] -= games.tt.sum()
         entries = curved[:, None] * np.array([1.0, 1.0, -1.0])
 
         def add(matrix: FloatArray, period: int) -> None:

@@ -152,8 +152,8 @@ class Source:
         """Read a file (- is standard input); games stay games: who is named first may matter.
 
         With a client of Dask, its workers read Parquet and count equal lists together. Lists that
-        are too many for this process stay in parts, if all of them are to be fitted; games in parts
-        are counted `either_way` if it does not matter who is named first. `keep` and
+        are too many for this process stay in parts, if all of them are to be fitted; of many games
+        those are equal `either_way` if it does not matter who is named first. `keep` and
         `keep_items` are columns that go along, as for `read_rankings`.
         """
         from tierrank.data.files import without_compression
@@ -179,8 +179,9 @@ class Source:
                 if file == STDIN and format == "auto":
                     format = without_compression(path).suffix[1:] or "preflib"
                 found = read_lists_or_games(
-                    path, format=format, kind=kind, strict=self.strict, **columns
-                )
+                    path, format=format, kind=kind, strict=self.strict, either_way=either_way,
+                    **columns,
+                )  # fmt: skip
         if isinstance(found, PartedRankings):
             most = MOST_GAMES if found.of_games else FEW
             if found.entries > most and not self._chooses() and self.rest is None:

@@ -317,7 +317,13 @@ def _pair_model(fitted: FittedWorths, sure: _Uncertainty, tie_says: str) -> Pair
         spread = np.diag(matrix)
         own["errors"] = np.sqrt(np.maximum(spread[:, None] + spread[None, :] - 2 * matrix, 0))
         if len(sure.order) > MOST_EXACT:
-            own["quasi_variances"] = quasi_variances(sure.covariance, equal=True).values[sure.order]
+            cut = sure.cut  # which has found them
+            found = (
+                quasi_variances(sure.covariance, equal=True).values
+                if cut is None
+                else cut.variances
+            )
+            own["quasi_variances"] = found[sure.order]
     return PairModel(tie_says=tie_says, **own)
 
 

@@ -21,6 +21,7 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(streaming, "LARGE", 0)
     monkeypatch.setattr(streaming, "PIECE", 50)
     monkeypatch.setattr(streaming, "PART", 300)
+    monkeypatch.setattr(streaming, "OF_GAMES", 1)
 
 
 @pytest.fixture

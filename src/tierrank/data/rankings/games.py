@@ -312,6 +312,10 @@ class Games:
         >>> games.either_way()
         Games(2 rows of weight 3, 2 sides: the first won 2, the second won 1, 0 tied)
         """
+        return self.lower_first().together()
+
+    def lower_first(self) -> Games:
+        """The same games, each with the side of the lower number as the first; no ground is."""
         turned = self.first > self.second
         return replace(
             self,
@@ -320,7 +324,7 @@ class Games:
             outcome=np.where(turned, -self.outcome, self.outcome),
             neutral=None,
             beside={},
-        ).together()
+        )
 
     def of(self, rows: IntArray) -> Games:
         """Take some rows alone.

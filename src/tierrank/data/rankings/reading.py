@@ -168,9 +168,13 @@ def read_lists_or_games(
     kind: Kind | None = None,
     strict: bool = False,
     max_expansion: float | None = None,
+    either_way: bool = False,
     **columns: Any,
 ) -> Any:
-    """Do the same as `read_rankings`, but games stay games: who is named first may matter."""
+    """Do the same as `read_rankings`, but games stay games: who is named first may matter.
+
+    With `either_way` it does not, and games that are read piece by piece are equal then.
+    """
     check_ranking_format(format)
     check_table_kind(kind)
     named = {part: _given(part, value) for part, value in columns.items() if value is not None}
@@ -191,14 +195,20 @@ def read_lists_or_games(
             if files not in ([], [path]):
                 what = ": lists of several files have no columns beside them. Give one file."
                 raise DataFileError(path, None, *all_of(kept), what)
-        elif files and (found := _streamed(files, table_format, kind, named)) is not None:
-            return found
+        elif files:
+            found = _streamed(files, table_format, kind, named, either_way)
+            if found is not None:
+                return found
     with open_table(source, table_format, named.pop("separator", None)) as table:
         return read_as_detected(table, kind, named)
 
 
 def _streamed(
-    files: Sequence[Path], format: Any, kind: Kind | None, named: Mapping[str, Any]
+    files: Sequence[Path],
+    format: Any,
+    kind: Kind | None,
+    named: Mapping[str, Any],
+    either_way: bool,
 ) -> Any:
     """Read large tables piece by piece; None where that cannot be."""
     named = dict(named)
@@ -212,7 +222,7 @@ def _streamed(
         said.append(found.read_as)
         return found
 
-    found = read_streamed(pieces, way, read)
+    found = read_streamed(pieces, way, read, either_way=either_way)
     if found is None:
         return None
     return _said(replace(found, read_as=Said.together(said)), way)

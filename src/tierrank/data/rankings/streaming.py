@@ -47,6 +47,7 @@ LARGE = 2_000_000  # rows of a table that is read in pieces
 ROW = 20  # bytes that a row of CSV has, about
 PIECE = 1 << 20  # rows of a piece, if a file's row groups allow it
 PART = 1_000_000  # entries of different lists that are kept together
+OF_GAMES = 8  # times as many of games, which are counted by far quicker than lists
 ALIKE = 0.5  # share of entries that is left when lists repeat, so that it pays to go on counting
 
 Error = Callable[..., ArgumentError]  # of a row, the position of a column, and what is wrong
@@ -180,9 +181,12 @@ def _groups(metadata: Any) -> Iterator[list[int]]:
 
 
 def read_streamed(
-    pieces: Pieces, way: Reading, read: Read
+    pieces: Pieces, way: Reading, read: Read, *, either_way: bool = False
 ) -> Rankings | Games | PartedRankings | None:
-    """Read all pieces in one way; None if only the table as a whole can be read so."""
+    """Read all pieces in one way; None if only the table as a whole can be read so.
+
+    With `either_way`, games are equal whoever was named first.
+    """
     columns = [
         name for name in pieces.names
         if any(name == each or (not isinstance(each, str | int) and each and name in each)
@@ -194,7 +198,7 @@ def read_streamed(
         return None
     called = [lists] if isinstance(lists, str) else list(lists or ())
     whole = _whole_lists(pieces.of(columns), called) if by_list else pieces.of(columns)
-    found = Counted(by_list)
+    found = Counted(by_list, either_way=either_way)
     for piece in whole:
         found.add(read(pieces.table(piece)))
     if found.again():
@@ -266,9 +270,11 @@ def _paired(parts: list[Packed]) -> list[Packed]:
 class Counted:
     """What was read so far: equal lists of some pieces together, packed."""
 
-    def __init__(self, by_list: bool, number: dict[Any, int] | None = None) -> None:
+    def __init__(
+        self, by_list: bool, number: dict[Any, int] | None = None, *, either_way: bool = False
+    ) -> None:
         self.number = number or {}  # of each name, in order of appearance
-        self._by_list = by_list
+        self._by_list, self._either_way = by_list, either_way
         self._keys: list[AnyArray] = []
         self._parts: list[Packed] = []
         self._left: list[Rankings | Games] = []  # that are not packed yet
@@ -282,8 +288,12 @@ class Counted:
             assert read.tiers.keys is not None
             self._keys.append(read.tiers.keys)
         code = np.array([self.number.setdefault(name, len(self.number)) for name in read.items])
-        self._left.append(read.recoded(code, len(self.number)))
-        if sum(each.entries for each in self._left) > PART:
+        coded = read.recoded(code, len(self.number))
+        most = PART
+        if isinstance(coded, Games):
+            coded, most = coded.lower_first() if self._either_way else coded, OF_GAMES * PART
+        self._left.append(coded)
+        if sum(each.entries for each in self._left) > most:
             self._merge()
 
     def _merge(self) -> None:

@@ -203,7 +203,7 @@ class Table:
 
     def sides(self, first: int, second: int) -> Sides:
         """Read two columns: integers if all names of both are whole numbers, else strings."""
-        columns = [self.keys(at, "side") for at in (first, second)]
+        columns = [self.unordered_keys(at, "side") for at in (first, second)]
         whole = all(column.keys.dtype.kind == "i" for column in columns)
         codes = np.empty(2 * self.rows, dtype=np.int64)
         number: dict[Any, int] = {}
