@@ -87,8 +87,8 @@ def _of_pairs(model: Model, outcome: int, d: FloatArray, t: float) -> Derivative
         nothing, won = np.zeros_like(d), (1 + outcome) / 2
         first, second = (PAIRS["rao_kupper_wins"](torch.from_numpy(x), 0.0) for x in (-d, d))
         loss = won * first.loss.numpy() + (1 - won) * second.loss.numpy()
-        slope = won * first.x.numpy() - (1 - won) * second.x.numpy()
-        return Derivatives(-loss, slope, nothing, -first.xx.numpy(), nothing, nothing)
+        by_d = won * first.x.numpy() - (1 - won) * second.x.numpy()
+        return Derivatives(-loss, by_d, nothing, -first.xx.numpy(), nothing, nothing)
     tied, sign = outcome == 0, outcome or 1
     c, slope, bend = t, 1.0, 0.0
     if model == "rao-kupper":  # the pairs' parameter is log θ = log(1 + e^t)
