@@ -194,6 +194,8 @@ def _description(page: AggregationPage) -> str:
 
 def _json(value: Any) -> str:
     """JSON that no name can end: signs of markup are escaped. An infinite number is 1e999."""
+    if type(value) is float or type(value) is int:  # nearly all there is
+        return _json_number(value)
     if isinstance(value, Mapping):
         inside = ",".join(f"{_json(str(key))}:{_json(each)}" for key, each in value.items())
         return f"{{{inside}}}"
@@ -204,6 +206,10 @@ def _json(value: Any) -> str:
         return json.dumps(value)
     if isinstance(value, Iterable):
         return f"[{','.join(map(_json, value))}]"
+    return _json_number(value)
+
+
+def _json_number(value: Any) -> str:
     if value != value:
         return "null"
     if math.isinf(value):
