@@ -9,10 +9,9 @@ from statsmodels.duration.hazard_regression import PHReg
 
 import tierrank as tr
 from paired_games import outcomes, team_rows
-from tierrank.aggregation.entries import EntryTerm, Votes
 from tierrank.aggregation.games import read_fixtures
 from tierrank.aggregation.paired_likelihood import MODELS, GamesTerm
-from tierrank.aggregation.votes import clustered_squares
+from tierrank.aggregation.votes import EntryTerm, Votes, clustered_squares
 from tierrank.data import Rankings, read_rankings
 from tierrank.data.rankings.games import Games
 

@@ -18,14 +18,6 @@ from tierrank._types import BoolArray, FloatArray, IntArray
 from tierrank.aggregation import solvers, state
 from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
 from tierrank.aggregation.dask import PartedLists, PartedTerm, parted_lists
-from tierrank.aggregation.entries import (
-    EntryTerm,
-    OnWorths,
-    Votes,
-    check_votes,
-    minimise_votes,
-    of_entries,
-)
 from tierrank.aggregation.games import Fixtures
 from tierrank.aggregation.goodness import Drawing, GamesExpectation, ListsExpectation
 from tierrank.aggregation.lists import (
@@ -51,13 +43,19 @@ from tierrank.aggregation.terms import (
     terms_of,
 )
 from tierrank.aggregation.votes import (
+    EntryTerm,
     FittedVotes,
+    OnWorths,
+    Votes,
     check_clusters,
+    check_votes,
     cluster_names,
     clustered_squares,
     columns_of_covariates,
     covariates_at,
     drawn_clusters,
+    minimise_votes,
+    of_entries,
     read_clusters,
     read_covariates,
 )
