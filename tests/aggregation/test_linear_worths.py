@@ -8,7 +8,7 @@ from scipy.stats import norm
 import tierrank as tr
 from featured_lists import as_rows, featured_lists
 from tierrank.aggregation.covariates import FeatureAggregator
-from tierrank.aggregation.linear_worths import FeatureTerm, Unidentified, scatter
+from tierrank.aggregation.feature_worths import FeatureTerm, Unidentified, scatter
 from tierrank.aggregation.lists import distinct
 from tierrank.aggregation.terms import Sum, terms_of
 

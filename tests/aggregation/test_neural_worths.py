@@ -7,7 +7,7 @@ import torch
 import tierrank as tr
 from featured_lists import featured_lists
 from tierrank.aggregation.covariates import FeatureAggregator
-from tierrank.aggregation.neural_worths import held_out
+from tierrank.aggregation.feature_worths import held_out
 
 
 def curved(features):

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import tierrank as tr
 from tierrank.aggregation.connectivity import Disconnected
-from tierrank.aggregation.linear_worths import Unidentified
+from tierrank.aggregation.feature_worths import Unidentified
 from tierrank.aggregation.results import drawn_counts
 from tierrank.aggregation.terms import GaussianPrior
 from tierrank.report.tables import WORTH_COLUMNS

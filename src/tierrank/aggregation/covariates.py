@@ -16,17 +16,23 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from tierrank._types import FloatArray, IntArray
-from tierrank.aggregation import neural_worths as neural
 from tierrank.aggregation import solvers, state
 from tierrank.aggregation.aggregator import FittedLists
-from tierrank.aggregation.item_features import ItemFeatures, read_features
-from tierrank.aggregation.linear_worths import (
+from tierrank.aggregation.feature_worths import (
+    Course,
     FeatureTerm,
+    ItemFeatures,
     Unidentified,
+    WeighedTerm,
     check_features,
     check_maximum,
     coefficient_covariance,
     gradient_products,
+    held_out,
+    network_for,
+    network_scores,
+    read_features,
+    train_network,
 )
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.results import NotConverged, Worths
@@ -426,7 +432,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
             scaling = Scaling.of(values)
         rows = scaling.applied(values)
         network, history, stopped_by, weight = self._trained(lists, rows, seed, watch)
-        scores = neural.network_scores(network, rows)
+        scores = network_scores(network, rows)
         # weights of a stopped training are not free
         self._set_likelihood(Sum(self._terms(lists)).value_and_gradient(scores)[0], None)
         self.__dict__.pop("coef_", None)
@@ -442,20 +448,20 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
     ) -> tuple[nn.Sequential, History, str, float]:
         """A network, its training curve, why that ended, and the weight of the lists it saw."""
 
-        def weighed(counts: FloatArray) -> neural.WeighedTerm:
+        def weighed(counts: FloatArray) -> WeighedTerm:
             whole = Sum(self._terms(lists.with_counts(counts)))
-            return neural.WeighedTerm(whole, float(counts.sum()))
+            return WeighedTerm(whole, float(counts.sum()))
 
         out, held = np.zeros_like(lists.counts), None
         if self.validation_fraction:
             random = np.random.default_rng(seed)
-            out = neural.held_out(lists.counts, self.validation_fraction, random)
+            out = held_out(lists.counts, self.validation_fraction, random)
             held = weighed(out)
         most = self.max_iter or MOST_ITERATIONS["adam"]
-        course = neural.Course(self.learning_rate, self.l2, most, self.patience)
-        network = neural.network_for(rows.shape[1], self.hidden, self.activation, seed)
+        course = Course(self.learning_rate, self.l2, most, self.patience)
+        network = network_for(rows.shape[1], self.hidden, self.activation, seed)
         learned = weighed(lists.counts - out)
-        history, stopped_by = neural.train(network, rows, learned, held, course, watch)
+        history, stopped_by = train_network(network, rows, learned, held, course, watch)
         return network, history, stopped_by, learned.weight
 
     def _set_worths(self, features: FloatArray) -> None:
@@ -473,7 +479,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
     def _refit(self, lists: CountedLists, seed: int) -> FloatArray | None:
         rows = self._scaling.applied(self._features)
         if self.model == "neural":
-            return neural.network_scores(self._trained(lists, rows, seed)[0], rows)
+            return network_scores(self._trained(lists, rows, seed)[0], rows)
         try:
             _, end, _ = self._minimise(lists, rows, self._scaling, self.feature_names_)
         except Unidentified:
@@ -578,7 +584,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         if self.model == "linear":
             scores = (features - self._scaling.mean) @ self.coef_
         else:
-            scores = neural.network_scores(self.network_, self._scaling.applied(features))
+            scores = network_scores(self.network_, self._scaling.applied(features))
         return np.asarray(scores - self._offset)
 
     # -- uncertainty --------------------------------------------------------------------------
