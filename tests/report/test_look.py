@@ -7,8 +7,8 @@ import io
 import pytest
 
 from tierrank.report.aggregation import Look, page_html
-from tierrank.report.card import card_png
 from tierrank.report.look import contrast
+from tierrank.report.plots import card_png
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

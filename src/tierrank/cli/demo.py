@@ -7,7 +7,7 @@ finds the worths again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +44,21 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 
 _ROWS = "Large tables"
 FAINT = "gaussian:10"  # so that a handful of lists has an estimate too
+
+
+@dataclass(frozen=True)
+class Door:
+    """One of the jobs: lines of code, a table of results, and a file or a picture beside it."""
+
+    title: str
+    code: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    said: str
+    link: str = ""
+    link_text: str = ""
+    picture: str = ""
+    alt: str = ""
 
 
 def _picture(path: Path) -> Path:
@@ -123,8 +138,8 @@ def _three_doors(
     from tierrank.aggregation.aggregator import RankAggregator
     from tierrank.cli.estimators import default_kind, make_ranker
     from tierrank.data import read, read_rankings
-    from tierrank.report.demo import Door, write_demo_page
-    from tierrank.storage import save
+    from tierrank.report.aggregation import page_environment
+    from tierrank.storage import replace_file, save
     from tierrank.tiers import Tiers
 
     train, valid, test = (read(folder / f"{name}.txt") for name in ("train", "vali", "test"))
@@ -190,7 +205,7 @@ def _three_doors(
             "and settle elsewhere for the others",
         ),
     ]  # fmt: skip
-    write_demo_page(page, doors)
+    replace_file(page, page_environment().get_template("demo.html").render(doors=doors).encode())
     return page
 
 

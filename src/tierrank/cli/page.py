@@ -83,7 +83,7 @@ class Published:
         """Write the card, if one is asked for."""
         if self.card is None:
             return
-        from tierrank.report.card import card_png
+        from tierrank.report.plots import card_png
         from tierrank.storage import replace_file
 
         replace_file(self.card, card_png(page, self.look()))

@@ -1,4 +1,4 @@
-"""Plots, saved as files: they need no screen."""
+"""Plots and cards, saved as files: they need no screen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tierrank._types import AnyArray, FloatArray
 from tierrank.errors import optional
 from tierrank.metrics import from_name
 from tierrank.ranking.comparison import Standing, best_mean
-from tierrank.report.content import ItemRow, axis_of
+from tierrank.report.content import AggregationPage, ItemRow, axis_of, number, rating_decimals
+from tierrank.report.look import Look
 from tierrank.storage import replace_file
 from tierrank.training import History
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from tierrank.aggregation.summary import WorthTable
     from tierrank.aggregation.through_time import WorthsThroughTime
+
 
 LOSS_COLOUR, METRIC_COLOUR = "tab:blue", "tab:orange"
 _MOST_CHARACTERS = 40
@@ -212,11 +214,11 @@ def draw_through_time(
         of the bands
     """
     ends = []
-    for number, name in enumerate(names):
-        colour = f"C{number % 10}"
-        axes.fill_between(moments, low[number], high[number], color=colour, alpha=0.12, linewidth=0)
-        axes.plot(moments, estimate[number], color=colour, linewidth=1.6)
-        ends.append((float(estimate[number, -1]), _shortened(name), colour))
+    for row, name in enumerate(names):
+        colour = f"C{row % 10}"
+        axes.fill_between(moments, low[row], high[row], color=colour, alpha=0.12, linewidth=0)
+        axes.plot(moments, estimate[row], color=colour, linewidth=1.6)
+        ends.append((float(estimate[row, -1]), _shortened(name), colour))
     bottom, top = axes.get_ylim()
     room, below = 0.045 * (top - bottom), np.inf
     for height, name, colour in sorted(ends, reverse=True):
@@ -272,3 +274,49 @@ def _curve(axes: Axes, steps: Sequence[int], values: Sequence[float | None], col
 
 def _shortened(name: str) -> str:
     return name if len(name) <= _MOST_CHARACTERS else f"…{name[1 - _MOST_CHARACTERS :]}"
+
+
+# -- the card of a ranking: its first items, for those who share the page --------------------------
+
+WIDTH, HEIGHT = 1200, 630
+MOST_ROWS = 10
+_INK, _MUTED, _LINE, _BEST = "#1c2126", "#59626c", "#e4e6e9", "#0b5aa6"
+
+
+def card_png(page: AggregationPage, look: Look | None = None) -> bytes:
+    """A PNG of 1200 by 630: title, what was counted, and the first ten with their intervals."""
+    colour = (look or Look()).on_paper() or _BEST
+    rows = page.rows[:MOST_ROWS]
+    decimals, axis = rating_decimals(page.rows), axis_of(rows)
+    figure = new_figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=100, facecolor="white")
+    said: dict[str, Any] = {"parse_math": False, "color": _INK}  # a name may have a $
+    figure.text(0.05, 0.885, _in_room(page.title, 48), fontsize=30, fontweight="bold", **said)
+    data = page.connectivity
+    told = f"{data.items:,} items ranked by {data.lists:,} {data.seen}"
+    figure.text(0.05, 0.825, told, fontsize=15, **(said | {"color": _MUTED}))
+    plot = figure.add_axes((0.42, 0.07, 0.45, 0.71))
+    for tick in axis.ticks:
+        plot.axvline(tick, color=_LINE, linewidth=1, zorder=0)
+    for place, row in enumerate(rows):
+        value, low, high = row.shown
+        if low is not None and high is not None:
+            ends = [max(low, axis.low), min(high, axis.high)]
+            plot.plot(ends, [place, place], color=colour, linewidth=3, alpha=0.7,
+                      solid_capstyle="round")  # fmt: skip
+        plot.plot([value], [place], "o", color=colour, markersize=10, zorder=3)
+        height = 0.78 - 0.71 * (place + 0.5) / len(rows)
+        middle: dict[str, Any] = {"fontsize": 17, "va": "center", **said}
+        figure.text(0.085, height, f"{place + 1}", ha="right", **(middle | {"color": _MUTED}))
+        figure.text(0.105, height, _in_room(row.name, 32), **middle)
+        figure.text(0.95, height, number(value, decimals), ha="right", fontweight="bold", **middle)
+    plot.set_xlim(axis.low, axis.high)
+    plot.set_ylim(len(rows) - 0.5, -0.5)
+    plot.set_axis_off()
+    made = io.BytesIO()
+    figure.savefig(made, format="png", metadata={"Software": None})
+    return made.getvalue()
+
+
+def _in_room(text: str, most: int) -> str:
+    text = "".join(sign if sign.isprintable() else "\ufffd" for sign in text).strip() or "(no name)"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
