@@ -218,7 +218,7 @@ def _in_paper(train: MultiLabelData, test: MultiLabelData) -> str | None:
 
 def _full(like: str) -> tuple[int, int, int, int] | None:
     """The sizes of the set that a synthetic one is like."""
-    from tierrank.data.synthetic.label_sets import SHAPES
+    from tierrank.data.synthetic import SHAPES
 
     shape = SHAPES.get(like)
     return shape and (shape.features.n, shape.labels.n, *shape.rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 from extreme_data import Source
 
-from tierrank.data.synthetic.label_sets import SHAPES
+from tierrank.data.synthetic import SHAPES
 from tierrank.extreme.ranker import ExtremeRanker
 
 RATES = (1e-4, 1e-3, 1e-2)

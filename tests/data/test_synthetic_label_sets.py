@@ -6,8 +6,7 @@ from scipy import sparse
 
 import tierrank as tr
 from real_data import real
-from tierrank.data.synthetic import label_sets
-from tierrank.data.synthetic.label_sets import SHAPES, LatentModel, RowTopics
+from tierrank.data.synthetic import SHAPES, LatentModel, RowTopics, label_sets
 
 # features, labels, rows to train on and to test with, labels a row: Ma et al. (2021), table 3
 TABLE = {

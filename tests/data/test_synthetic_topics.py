@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tierrank as tr
-from tierrank.data.synthetic.label_sets import RowTopics, TopicMixture, power_law, row_sizes
+from tierrank.data.synthetic import RowTopics, TopicMixture, power_law, row_sizes
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import tierrank as tr
 from tierrank.data import ClickLog
 from tierrank.data.synthetic import simulate_clicks
-from tierrank.data.synthetic.clicks import attraction
+from tierrank.ranking.clicks import attraction
 
 
 def page(*clicks: int, places: int = 4, session: int = 0) -> ClickLog:

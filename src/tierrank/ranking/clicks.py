@@ -1,4 +1,27 @@
-"""Click logs as lists of tiers: what was shown where, and what a click says of it."""
+"""Click logs as lists of tiers: what was shown where, what a click says of it, and who looks where.
+
+How likely each place of a page is looked at is learned from clicks alone: no features, no ranker. A
+position-based user clicks row i at place p with probability θ_p r_i. Of n_ip showings c_ip were
+clicked, with mean n_ip θ_p r_i. Given the C_i = Σ_p c_ip clicks of a row, each was at place p with
+probability
+
+    q_ip = n_ip θ_p / Σ_s n_is θ_s,
+
+whatever r_i is. So with b = log θ, and b_1 = 0,
+
+    log L(b) = Σ_ip c_ip b_p − Σ_i C_i log Σ_p n_ip exp(b_p) − (κ/2) Σ_p (b_{p+1} − b_p)²
+
+is a Plackett-Luce likelihood of the log turned on its side, each click over all other showings of
+the same row. It is concave, has no parameters of rows, and so no bias from their number or from
+features that cannot say what a row is worth: its slope has mean 0 at the true b. The slopes of rows
+are independent, so that with H minus the second derivatives and P those of the penalty,
+
+    Cov(b) = H⁻¹ (n/(n − 1) Σ_i s_i s_iᵀ + P) H⁻¹,   of n rows,
+
+holds for clicks that are no more Poisson than a coin is, and counts what is known by the penalty
+alone as uncertain as it says. Of few rows a sum of squares says little; then H stands in its place,
+which is right for Poisson clicks and too large for coins.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +32,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
-from tierrank.data.propensities import Propensities, learned
 from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers import Tiers
+from tierrank.tiers.labels import group_rows
+from tierrank.training.covariance import covariance
+from tierrank.training.optim import by_cholesky, newton
 
 Compare = Literal["weighed", "unclicked", "each", "skip-above"]
 FEW_SESSIONS = 30  # of which each may well have a click by chance
@@ -550,3 +575,320 @@ def _propensities(given: Any, positions: IntArray) -> FloatArray:
     if not ((values > 0) & (values <= 1)).all():
         raise ArgumentError(Argument("propensities"), " are probabilities above 0, up to 1.")
     return np.asarray(values[positions - 1])
+
+
+# -- how likely each place is looked at -----------------------------------------------------------
+
+MOST_PLACES = 2_000  # second derivatives are a dense matrix
+ROWS_A_PLACE = 5  # from which the squares of their slopes are their variance
+
+
+@dataclass(frozen=True, eq=False)
+class Propensities:
+    """How likely each place is looked at, relative to the first, with standard errors.
+
+    They come from `ClickLog.propensities`.
+
+    Parameters
+    ----------
+    bias : ndarray of float
+        [positions] log θ, 0 for the first.
+    covariance : ndarray of float
+        [positions, positions] of the biases; 0 for the first.
+
+    See Also
+    --------
+    ClickLog.lists : Weighs clicks by them.
+
+    Examples
+    --------
+    >>> from tierrank.data import Propensities
+    >>> import numpy as np
+    >>> found = Propensities(np.log([1.0, 0.5]), np.diag([0.0, 0.04]))
+    >>> found.values, found.standard_errors
+    (array([1. , 0.5]), array([0. , 0.2]))
+    """
+
+    bias: FloatArray
+    covariance: FloatArray
+
+    @property
+    def values(self) -> FloatArray:
+        """[positions] θ, where the largest is 1."""
+        return np.asarray(np.exp(self.bias - self.bias.max()))
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """[positions] of the biases."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{value:.3g}" for value in self.values[:10])
+        more = ", …" if len(self.bias) > 10 else ""
+        return f"Propensities([{shown}{more}])"
+
+
+def learned(row: IntArray, position: IntArray, click: AnyArray, smoothing: float) -> Propensities:
+    """Propensities of the places of a log, by the likelihood above.
+
+    Parameters
+    ----------
+    row, position, click
+        [entries] of a log, those of sessions without a click as well
+    smoothing
+        κ
+
+    Raises
+    ------
+    ValueError
+        the log does not tell some place from another: no clicked row was shown at both
+    """
+    if not 0 <= smoothing < np.inf:
+        raise ArgumentError(Argument("smoothing"), f" is a number from 0, not {smoothing!r}.")
+    clicked = np.bincount(row, click) > 0
+    if not clicked.any():
+        raise ValueError("nobody clicked: is the column of clicks right?")
+    keep = clicked[row]  # a row without a click says nothing here
+    places = int(position.max())
+    if places > MOST_PLACES:
+        raise ValueError(
+            f"items were shown at up to {places:,} places, and propensities are learned of "
+            f"{MOST_PLACES:,} at most: lists(examined={MOST_PLACES}) leaves out what lies below"
+        )
+    counts = _Counts(row[keep], position[keep] - 1, click[keep], places)
+    counts.check_connected(smoothing)
+    steps = np.diff(np.eye(places), axis=0)
+    penalty = smoothing * steps.T @ steps
+    if places == 1:
+        return Propensities(np.zeros(1), np.zeros((1, 1)))
+    clicks = float(counts.total.sum())
+    damping = np.full(places - 1, clicks)
+
+    def function(point: FloatArray) -> tuple[float, FloatArray]:
+        bias = np.append(0.0, point)
+        held = penalty @ bias
+        value = float(bias @ held) / 2 - counts.log_likelihood(bias)
+        return value, (held - np.asarray(counts.derivatives(bias)[0].sum(0)))[1:]
+
+    def solve(point: FloatArray, gradient: FloatArray, _: float) -> FloatArray | None:
+        hessian = counts.derivatives(np.append(0.0, point))[1]
+        return by_cholesky((hessian + penalty)[1:, 1:], gradient, damping=damping)
+
+    end = newton(function, solve, np.zeros(places - 1), weight=clicks)
+    if not end.converged:
+        raise ValueError("the propensities did not converge: give some smoothing")
+    bias = np.append(0.0, end.point)
+    slopes, hessian = counts.derivatives(bias)
+    rows = slopes.shape[0]
+    few = rows < ROWS_A_PLACE * places
+    squares = hessian if few else rows / (rows - 1) * (slopes.T @ slopes).toarray()
+    found = np.zeros((places, places))
+    found[1:, 1:] = covariance(
+        (hessian + penalty)[1:, 1:], (squares + penalty)[1:, 1:], vanished=0.0
+    )
+    return Propensities(bias, found)
+
+
+class _Counts:
+    """Showings and clicks of rows by place, of which each row has a few."""
+
+    def __init__(self, row: IntArray, place: IntArray, click: AnyArray, places: int) -> None:
+        from scipy import sparse
+
+        values, number = np.unique(row, return_inverse=True)
+        at, shape = (number.reshape(-1), place), (len(values), places)
+        self.shown = sparse.csr_array((np.ones(len(row)), at), shape)
+        self.clicks = sparse.csr_array((np.asarray(click, dtype=np.float64), at), shape)
+        self.total = np.asarray(self.clicks.sum(1))
+
+    def log_likelihood(self, bias: FloatArray) -> float:
+        """Σ_ip c_ip b_p − Σ_i C_i log Σ_p n_ip exp(b_p)."""
+        largest = bias.max()
+        shown = np.log(self.shown @ np.exp(bias - largest)) + largest
+        return float(np.asarray(self.clicks.sum(0)) @ bias - self.total @ shown)
+
+    def derivatives(self, bias: FloatArray) -> tuple[Any, FloatArray]:
+        """[rows, positions] slopes s_ip = c_ip − C_i q_ip; minus the sum of second derivatives."""
+        share = self.shown.multiply(np.exp(bias - bias.max())[None, :]).tocsr()
+        share = share.multiply(1 / np.asarray(share.sum(1))[:, None]).tocsr()
+        expected = share.multiply(self.total[:, None]).tocsr()
+        hessian = np.diag(np.asarray(expected.sum(0))) - (share.T @ expected).toarray()
+        return self.clicks - expected, hessian
+
+    def check_connected(self, smoothing: float) -> None:
+        """Refuse places that nothing links, and without a penalty those that lie at infinity.
+
+        Whoever was clicked at p and shown at q says that θ_p is not 0 beside θ_q.
+        """
+        from scipy import sparse
+        from scipy.sparse.csgraph import connected_components
+
+        above, among = (self.clicks > 0).astype(np.int8), (self.shown > 0).astype(np.int8)
+        links = sparse.block_array([[None, above.T], [among, None]], format="csr")
+        strong = smoothing == 0
+        number = connected_components(
+            links, directed=True, connection="strong" if strong else "weak"
+        )[1][: above.shape[1]]
+        asked = np.ones(len(number), bool) if strong else np.asarray(self.clicks.sum(0)) > 0
+        if (number[asked] == number[asked][0]).all():
+            return
+        apart = np.flatnonzero(asked & (number != number[asked][0])) + 1
+        first = np.flatnonzero(asked)[0] + 1
+        if strong:
+            raise ValueError(
+                f"the log does not bound the propensity of place {apart[0]} beside that of place "
+                f"{first}: no row was clicked at one and shown at the other, in both directions, "
+                "or by way of other places. Give some smoothing."
+            )
+        raise ValueError(
+            f"the log cannot tell place {apart[0]} from place {first}: no row that was clicked was "
+            "shown at both, or at places that lead from one to the other. Give propensities, or "
+            'have compare="each" learn biases of places with the scores.'
+        )
+
+
+# -- clicks drawn from known models of a user, on what a production ranker shows -------------------
+
+ClickModel = Literal["position-based", "cascade", "plackett-luce"]
+
+
+def attraction(
+    labels: Any, positions: Any, *, noise: float = 0.1, trust: float = 0.0, top: float | None = None
+) -> FloatArray:
+    """Probability of a click on what is looked at: ε_p + (1 − ε_p) (2^grade − 1) / (2^top − 1).
+
+    ε_p = noise · p^−trust is that of an irrelevant item: with trust above 0, users believe what
+    stands on top to be relevant.
+    """
+    grades = np.asarray(labels, dtype=np.float64)
+    highest = float(grades.max()) if top is None else top
+    relevance = (2**grades - 1) / (2**highest - 1)
+    error = noise * np.asarray(positions, dtype=np.float64) ** -trust
+    return np.asarray(error + (1 - error) * relevance)
+
+
+def simulate_clicks(
+    labels: Any,
+    qid: Any,
+    scores: Any,
+    sessions: int,
+    *,
+    model: ClickModel = "position-based",
+    depth: int = 10,
+    temperature: float = 0.5,
+    eta: float = 1.0,
+    noise: float = 0.1,
+    trust: float = 0.0,
+    stop: float = 1.0,
+    clicks: int = 1,
+    seed: int = 0,
+) -> ClickLog:
+    """Draw sessions of queries alike, whose first places a production ranker fills.
+
+    It ranks by score + temperature · Gumbel: at 0 always alike, so that no log can tell place from
+    item. An item has the `attraction` a, and place p is looked at with propensity θ_p = p^−eta:
+
+    "position-based"
+        a click with probability θ_p a, each on its own
+    "cascade"
+        down from the top: a click with probability a; after one, the user leaves with probability
+        `stop`, and else looks at the next
+    "plackett-luce"
+        so many `clicks`, the first of a ranking by log a + log θ_p + Gumbel: "clicked over not
+        clicked" then has the likelihood of the rankers with `positions`, exactly
+
+    Parameters
+    ----------
+    labels : array_like
+        [rows] grades.
+    qid : array_like
+        [rows] queries.
+    scores : array_like
+        [rows] those of the production ranker.
+    sessions : int
+        How many.
+    model : {"position-based", "cascade", "plackett-luce"}
+        How people click, as above.
+    depth : int
+        Places of a page.
+    temperature : float
+        How much the production ranker varies what it shows.
+    eta : float
+        How fast attention falls with the place.
+    noise, trust : float
+        Of `attraction`.
+    stop : float
+        With "cascade", the probability to leave after a click.
+    clicks : int
+        With "plackett-luce", how many a session has.
+    seed : int
+        Of all that is drawn.
+
+    Returns
+    -------
+    ClickLog
+        What was shown, and what was clicked.
+
+    Raises
+    ------
+    ValueError
+        A number is out of its range, or no label is above 0.
+
+    See Also
+    --------
+    tierrank.data.ClickLog.lists : What the clicks say.
+
+    Examples
+    --------
+    >>> from tierrank.data.synthetic import simulate_clicks
+    >>> log = simulate_clicks([2, 0, 1, 0], [7, 7, 7, 7], [0.1, 0.9, 0.5, 0.2], 1000, seed=1)
+    >>> log.n_sessions, int(log.position.max())
+    (1000, 4)
+    """
+    grades, base = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if grades.shape != base.shape or grades.ndim != 1 or not len(grades):
+        raise ValueError("labels and scores are [rows], with at least one")
+    if not (np.isfinite(base).all() and np.isfinite(grades).all() and grades.max() > 0):
+        raise ValueError("labels and scores are finite, and some label is above 0")
+    if model not in ("position-based", "cascade", "plackett-luce"):
+        raise ValueError(f'model is "position-based", "cascade" or "plackett-luce", not {model!r}')
+    if sessions < 1 or depth < 1 or clicks < 1 or not (temperature >= 0 and 0 <= noise <= 1):
+        raise ValueError("sessions, depth and clicks are from 1, temperature from 0, noise 0 to 1")
+    random = np.random.default_rng(seed)
+    query = group_rows(np.asarray(qid), len(grades))[0]
+    rows = np.argsort(query, kind="stable")
+    sizes = np.bincount(query)
+    starts = np.cumsum(sizes) - sizes
+    drawn = np.sort(random.integers(len(sizes), size=sessions))
+    # all rows of each session's query, in the order of the perturbed scores
+    session = np.repeat(np.arange(sessions), sizes[drawn])
+    within = np.arange(len(session)) - np.repeat(
+        np.cumsum(sizes[drawn]) - sizes[drawn], sizes[drawn]
+    )
+    row = rows[starts[drawn][session] + within]
+    order = np.lexsort((-(base[row] + temperature * random.gumbel(size=len(row))), session))
+    shown = order[within < depth]  # place by place, since `within` counts a session's rows
+    session, row, position = session[shown], row[shown], within[within < depth] + 1
+    appeal = attraction(grades[row], position, noise=noise, trust=trust, top=float(grades.max()))
+    uniform = random.random(len(row))
+    if model == "cascade":
+        click = _cascade(session, position, uniform < appeal, random.random(len(row)) < stop)
+    elif model == "position-based":
+        click = uniform < appeal * position**-eta
+    else:
+        with np.errstate(divide="ignore"):
+            value = np.log(appeal) - eta * np.log(position) + random.gumbel(size=len(row))
+        best = np.lexsort((-value, session))
+        click = np.zeros(len(row), dtype=bool)
+        click[best[position <= clicks]] = True
+    return ClickLog(session, row, position, click)
+
+
+def _cascade(
+    session: AnyArray, position: AnyArray, attracted: AnyArray, leaves: AnyArray
+) -> AnyArray:
+    """Which attractive items are reached: those that no user left above."""
+    ends = np.cumsum(attracted & leaves)
+    before: AnyArray = ends - (attracted & leaves)  # up to the entry above, over all sessions
+    at_start: AnyArray = before[position == 1][session]
+    return np.asarray(attracted & (before == at_start))
