@@ -13,12 +13,11 @@ from tierrank.data.rankings.jsonl import (
     write_jsonl_rankings,
 )
 from tierrank.data.rankings.long_tables import read_long_rankings, write_long_rankings
-from tierrank.data.rankings.pass_fail import read_pass_fail
 from tierrank.data.rankings.preflib import PrefLib, PrefLibError
 from tierrank.data.rankings.preflib_text import read_preflib, write_preflib
 from tierrank.data.rankings.reading import read_rankings, write_rankings
 from tierrank.data.rankings.usual_names import UnclearTable
-from tierrank.data.rankings.wide_tables import read_wide_rankings
+from tierrank.data.rankings.wide_tables import read_pass_fail, read_wide_rankings
 
 __all__ = [
     "Games",

@@ -24,7 +24,6 @@ from tierrank.data.rankings.games import Games, Said, read_games
 from tierrank.data.rankings.item_pairs import read_paired_ranks, read_preferences
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
 from tierrank.data.rankings.long_tables import read_long_rankings, write_long_rankings
-from tierrank.data.rankings.pass_fail import read_pass_fail
 from tierrank.data.rankings.preflib import SUFFIXES as PREFLIB_TYPES
 from tierrank.data.rankings.preflib import PrefLib
 from tierrank.data.rankings.preflib_text import read_with, write_preflib
@@ -43,7 +42,7 @@ from tierrank.data.rankings.usual_names import (
     wide_or_orders,
     with_season,
 )
-from tierrank.data.rankings.wide_tables import read_wide_rankings
+from tierrank.data.rankings.wide_tables import read_pass_fail, read_wide_rankings
 from tierrank.data.tables.columns import BadColumn, exact_number, is_frame, is_numbered
 from tierrank.data.tables.opening import Table, TableFormat, open_table
 from tierrank.errors import Argument, Column
