@@ -216,6 +216,11 @@ def _cutoff(cutoff: str, name: str, example: str) -> int:
     return int(cutoff)
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """How many there are of what: `1 list`, `1,200 lists`, `3 queries`."""
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A question after the nearest of known words, behind a blank; nothing if none is near."""
     close = difflib.get_close_matches(word, list(known), n=1)

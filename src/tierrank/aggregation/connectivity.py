@@ -25,6 +25,7 @@ from tierrank._types import BoolArray, IntArray
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.errors import Argument, ArgumentError, Column
+from tierrank.names import counted
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets
 from tierrank.tiers.graph import Graphs, layer_tiers
@@ -192,8 +193,7 @@ class Connectivity:
             (self.n_groups, "group"),
             (self.n_components, "component"),
         )
-        shown = (f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts)
-        return f"Connectivity({', '.join(shown)})"
+        return f"Connectivity({', '.join(counted(*each) for each in counts)})"
 
 
 class Disconnected(ArgumentError):
@@ -674,8 +674,8 @@ class _Words:
         torn = torn[np.argsort(-self.group_members.sizes[torn], kind="stable")]
         facts = [self._order(group, by_group[group]) for group in torn[:ORDERS]]
         if len(torn) > len(facts):
-            hidden = len(torn) - len(facts)
-            facts.append(f"There are such sets in {hidden:,} more group{'s' * (hidden != 1)}.")
+            hidden = counted(len(torn) - len(facts), "more group")
+            facts.append(f"There are such sets in {hidden}.")
         elif not facts and len(self.parts.sizes) == 1 and by_group.sizes[0]:
             others = self.members[by_group[0][0]]
             facts.append(f"The others are connected with each other: {self._set(others)}.")

@@ -38,6 +38,7 @@ from tierrank.data.files import (
 from tierrank.data.mapped import blocks
 from tierrank.data.ranking_data import Part, RankingData, check_part
 from tierrank.errors import Argument, ArgumentError
+from tierrank.names import counted
 from tierrank.ranks import ALONE, Ranks
 
 OneBased = Literal["auto", True, False]
@@ -388,7 +389,7 @@ def check_fewer(path: Path, there: int, columns: int, whose: str, *, dense: bool
 
     A sparse file does not say how many it has: its rows may all be 0 in the last ones.
     """
-    has = f"has {there:,} feature{'s' * (there != 1)}"
+    has = f"has {counted(there, 'feature')}"
     if dense:
         raise LetorError(
             path,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tierrank.data.mapped import rows_of
+from tierrank.names import counted
 from tierrank.tiers import Tiers
 
 
@@ -133,7 +134,7 @@ class MultiLabelData:
 
     def __repr__(self) -> str:
         sizes = ", ".join(
-            f"{size:,} {name}{'s' * (size != 1)}"
+            counted(size, name)
             for size, name in (
                 (self.n_rows, "row"),
                 (self.n_features, "feature"),

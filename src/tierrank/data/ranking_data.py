@@ -11,6 +11,7 @@ import numpy as np
 from tierrank._types import AnyArray, FloatArray
 from tierrank.data.mapped import rows_of
 from tierrank.errors import Argument, ArgumentError
+from tierrank.names import counted
 from tierrank.tiers import Tiers
 from tierrank.tiers.labels import group_rows
 
@@ -212,11 +213,10 @@ class RankingData:
 
     def __repr__(self) -> str:
         kind = "dense" if isinstance(self.X, np.ndarray) else "sparse"
-        queries = self.n_queries
         return (
-            f"RankingData({len(self):,} row{'s' * (len(self) != 1)}, "
-            f"{queries:,} {'query' if queries == 1 else 'queries'}, "
-            f"{self.n_features:,} {kind} feature{'s' * (self.n_features != 1)})"
+            f"RankingData({counted(len(self), 'row')}, "
+            f"{counted(self.n_queries, 'query', 'queries')}, "
+            f"{counted(self.n_features, f'{kind} feature')})"
         )
 
     def tiers(self) -> Tiers:

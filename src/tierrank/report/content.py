@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tierrank import names
 from tierrank._types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -485,8 +486,8 @@ def percent(value: float, decimals: int = 0) -> str:
 
 
 def counted(many: int, one: str) -> str:
-    """`1 item`, `1,200 items`."""
-    return f"{many:,}{NO_BREAK}{one}{'s' * (many != 1)}"
+    """`1 item`, `1,200 items`, whose number stays with the word."""
+    return names.counted(many, one).replace(" ", NO_BREAK, 1)
 
 
 def share(part: float) -> str:

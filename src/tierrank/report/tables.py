@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tierrank.names import counted
 from tierrank.ranking.comparison import Standing, best_mean
 from tierrank.report.content import AggregationPage, ItemRow, decimals_of, percent
 from tierrank.training import History
@@ -286,7 +287,7 @@ def parameter_csv(page: AggregationPage, *, raw: bool = False) -> str:
 def summary_lines(page: AggregationPage) -> list[str]:
     """What was fitted and how it went, for below the table."""
     data, fit = page.connectivity, page.convergence
-    lists = f"{_count(data.lists, data.seen[:-1])}, {data.distinct_lists:,} different"
+    lists = f"{counted(data.lists, data.seen[:-1])}, {data.distinct_lists:,} different"
     if data.total_weight != data.lists:
         lists += f", of weight {data.total_weight:g}"
     if data.lists_without_information:
@@ -300,9 +301,10 @@ def summary_lines(page: AggregationPage) -> list[str]:
         model += f": log-likelihood {_plain(fit.log_likelihood)}"
         model += "" if fit.aic is None else f", AIC {_plain(fit.aic)}"
     ended = "converged" if fit.converged else f"not converged, stopped by {fit.stopped_by}"
-    steps = _count(fit.iterations, "pass" if fit.solver == "adagrad" else "iteration")
+    unit = ("pass", "passes") if fit.solver == "adagrad" else ("iteration",)
+    steps = counted(fit.iterations, *unit)
     lines = [
-        f"{_count(data.items, 'item')}; {lists}",
+        f"{counted(data.items, 'item')}; {lists}",
         model,
         f"{fit.solver}: {steps} in {_seconds(fit.seconds)}, {ended}",
     ]
@@ -463,11 +465,6 @@ def _digits(value: float) -> str:
 
 def _plain(value: float) -> str:
     return f"{value:,.2f}"
-
-
-def _count(number: int, what: str) -> str:
-    more = "passes" if what == "pass" else f"{what}s"
-    return f"{number:,} {what if number == 1 else more}"
 
 
 def _seconds(seconds: float) -> str:

@@ -13,7 +13,7 @@ import torch
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.data.files import shown
 from tierrank.errors import Argument
-from tierrank.names import did_you_mean
+from tierrank.names import counted, did_you_mean
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import Catalogue, are_numbers, is_missing
@@ -394,7 +394,7 @@ class Rankings:
         return len(self.tiers)
 
     def __repr__(self) -> str:
-        lists, items = _count(len(self), "list"), _count(self.tiers.n_items or 0, "item")
+        lists, items = counted(len(self), "list"), counted(self.tiers.n_items or 0, "item")
         # The tiers show a few lists themselves, one a line: "  list 0: a > b".
         shown = repr(replace(self.tiers[:_LISTS_SHOWN], keys=None)).splitlines()[1:]
         weights = [short(weight) for weight in self.weights[:_LISTS_SHOWN].tolist()]
@@ -644,10 +644,6 @@ def left_over(names: tuple[Any, ...], items: Iterable[Any]) -> tuple[BoolArray, 
 def short(value: float) -> str:
     """A weight as people write it: whole numbers without a fraction."""
     return f"{value:,.0f}" if value.is_integer() and value < 1e15 else f"{value:.6g}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 class Entries(NamedTuple):

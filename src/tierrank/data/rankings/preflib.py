@@ -18,6 +18,7 @@ import numpy as np
 from tierrank._types import FloatArray, IntArray
 from tierrank.data.files import DataFileError, Text
 from tierrank.data.rankings.container import Rankings
+from tierrank.names import counted
 from tierrank.tiers import Tiers
 from tierrank.tiers.selection import equal_lists, with_rest_written
 
@@ -295,7 +296,7 @@ class PrefLib:
             (self.number_voters, "voter"),
             (self.number_unique_orders, "unique order"),
         )
-        listed = ", ".join(f"{n:,} {word}{'s' * (n != 1)}" for n, word in counts)
+        listed = ", ".join(counted(*each) for each in counts)
         return f"PrefLib({self.data_type}, {self.title!r}: {listed})"
 
     def _check_counts(self) -> None:

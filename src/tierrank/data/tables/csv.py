@@ -28,6 +28,7 @@ from tierrank.data.tables.columns import (
     numbers,
 )
 from tierrank.errors import Argument
+from tierrank.names import counted
 
 _NOT_UTF8 = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _LARGEST_BLOCK = 2**31 - 1
@@ -76,7 +77,7 @@ class CsvText:
             if found != expected:
                 return self._error(
                     start,
-                    f"this row has {found} cell{'s' * (found != 1)}, but the header has "
+                    f"this row has {counted(found, 'cell')}, but the header has "
                     f"{expected}: mend the row, or put quotes around a cell with the separator "
                     "in it.",
                 )
