@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from tierrank import names
 from tierrank.cli import options
@@ -18,21 +16,17 @@ from tierrank.cli.app import app
 from tierrank.cli.cluster import Cluster
 from tierrank.cli.options import (
     MODEL,
-    STDOUT,
     argument,
     explained,
     named,
     note,
     option,
     parse_named,
-    said,
     spell,
-    stdout,
     waiting,
-    write,
 )
-from tierrank.cli.page import Published, command_line, own_title
 from tierrank.cli.rankings import Source, read_features
+from tierrank.cli.results import SHOWN, Published, Results, command_line, own_title
 from tierrank.errors import ArgumentError
 from tierrank.names import DAVIDSON_LUCE
 from tierrank.names import GAME_MODELS as GAMES
@@ -44,158 +38,7 @@ if TYPE_CHECKING:
     from tierrank.data.rankings.container import PartedRankings
     from tierrank.report.aggregation import AggregationPage
 
-SHOWN = 50  # items of the table, unless --top says otherwise
 WITH_TIES = (*GAMES, DAVIDSON_LUCE)  # models that are no objective of a list alone
-
-_OUT = "Results"
-
-
-@dataclass(frozen=True)
-class Results:
-    """What is computed and shown, and where it goes: checked before the work."""
-
-    # fmt: off
-    top: Annotated[int | None, option(
-        "Items that the table shows.", min=1, panel=_OUT, default=f"all, or the first {SHOWN}"
-    )] = None
-    level: Annotated[float, option("How sure intervals are.", panel=_OUT)] = 0.95
-    by: Annotated[str | None, option(
-        "One ranking for each value of a column, such as a category or a language: a table each, "
-        "and tabs of the report.", metavar="COLUMN", panel=_OUT)] = None
-    scale: Annotated[str, option(
-        "How worths are told: log-worth; elo, ratings as in chess, 400 / ln 10 points a log-worth; "
-        "or worth, the probability to be the first of all.", metavar="NAME", panel=_OUT
-    )] = "log-worth"
-    anchor: Annotated[str | None, option(
-        "The item at 0, and at 1000 of ratings, or ITEM=RATING; intervals are of the difference "
-        "from it.", metavar="ITEM", panel=_OUT, default="the average item")] = None
-    top_k: Annotated[int | None, option(
-        "Also show the probability of a place among the first K of a ranking.", min=1, metavar="K",
-        panel=_OUT)] = None
-    no_tiers: Annotated[bool, option(
-        "Do not cut the ranking into tiers of items that the data do not tell apart.", "--no-tiers",
-        panel=_OUT)] = False
-    out: Annotated[Path | None, option(
-        "Write a report: one HTML file that needs no network.", metavar="REPORT.html", panel=_OUT
-    )] = None
-    title: Annotated[str | None, option(
-        "Title of the report.", panel=_OUT, default="the file's own, or its name")] = None
-    json: Annotated[Path | None, option(
-        "Write all results as JSON; - for standard output, in place of the table.", metavar="FILE",
-        panel=_OUT)] = None
-    csv: Annotated[Path | None, option(
-        "Write a row an item as CSV; - for standard output.", metavar="FILE", panel=_OUT)] = None
-    raw_csv: options.RawCsv = False
-    plot: Annotated[Path | None, option(
-        "With --time: draw the log-worths of the first items over time, as .png, .svg or .pdf.",
-        metavar="FILE", panel=_OUT)] = None
-    next_pairs: Annotated[int | None, option(
-        "Also say which pairs to ask next, in N games, to be surest of the first places; with "
-        "--csv FILE.csv they are in FILE-next-pairs.csv.", min=1, metavar="N", panel=_OUT)] = None
-    next_top: Annotated[int, option(
-        "With --next-pairs: how many first places.", min=1, metavar="K", panel=_OUT)] = 10
-    save: Annotated[Path | None, option(
-        "Save the fitted model, for tierrank.load.", metavar="FOLDER", panel=_OUT)] = None
-    # fmt: on
-
-    def __post_init__(self) -> None:
-        if self.out is not None and self.out.suffix.lower() not in (".html", ".htm"):
-            raise typer.BadParameter(f"--out: the report is a .html file, and {self.out} is none")
-        if self.json == STDOUT and self.csv == STDOUT:
-            raise typer.BadParameter(
-                "--json - and --csv - would both write to standard output: name a file for one"
-            )
-        seen: dict[Path, str] = {}
-        if self.plot is not None:
-            options.check_picture(self.plot, "--plot")
-        files = {"--out": self.out, "--json": self.json, "--csv": self.csv, "--plot": self.plot}
-        for name, path in files.items():
-            if path is None or path == STDOUT:
-                continue
-            options.check_file(path, name)
-            other = seen.setdefault(path.absolute(), name)
-            if other != name:
-                raise typer.BadParameter(f"{other} and {name} would write the same file, {path}")
-        if self.save is not None and self.save.exists() and not self.save.is_dir():
-            raise typer.BadParameter(f"--save takes a folder, and {self.save} is a file")
-        names.check_scale(self.scale)
-        if self.anchor is not None and self.scale == "worth":
-            raise ValueError(
-                "--anchor: worths sum to 1 and have none. It is for --scale elo and log-worths."
-            )
-        if not 0 < self.level < 1:
-            hint = f", as in --level {self.level / 100:g}" if 1 < self.level < 100 else ""
-            raise typer.BadParameter(f"--level is between 0 and 1{hint}, not {self.level:g}")
-
-    def show(
-        self,
-        fitted: Any,
-        page: AggregationPage | Mapping[str, AggregationPage],
-        file: Path,
-        published: Published,
-        *,
-        of: str = "group",
-    ) -> None:
-        """Write what was asked for, and print the table unless standard output is taken.
-
-        Several pages, each with a name of a kind `of`, are tabs, rows and tables.
-        """
-        from tierrank.report import tables
-        from tierrank.report.aggregation import page_html
-
-        if self.save is not None:
-            from tierrank.storage import save
-
-            said("The model", save(fitted, self.save))
-        pages = page if isinstance(page, Mapping) else {"": page}
-        write(self.out, "The report", lambda: page_html(page, look=published.look()))
-        published.draw_card(next(iter(pages.values())))
-        write(self.json, "JSON", lambda: tables.worth_json(page, of=of, file=str(file)))
-        write(self.csv, "CSV", lambda: tables.worth_csv(page, of=of, raw=self.raw_csv))
-        if hasattr(fitted, "coef_") and self.csv not in (None, STDOUT):
-            beside = self.csv.with_name(f"{self.csv.stem}-coefficients.csv")
-            write(beside, "CSV of coefficients", lambda: tables.parameter_csv(pages[""]))
-        if self.plot is not None:
-            from tierrank.report.plots import plot_through_time
-
-            plot_through_time(self.plot, fitted, level=self.level, title=self.title or file.stem)
-            said("The plot", self.plot)
-        through_time = any(each.curves is not None for each in pages.values())
-        if through_time and self.csv not in (None, STDOUT):
-            beside = self.csv.with_name(f"{self.csv.stem}-through-time.csv")
-            write(beside, "CSV of curves",
-                  lambda: tables.curves_csv(page, of=of, raw=self.raw_csv))  # fmt: skip
-        if STDOUT in (self.json, self.csv):
-            return
-        console = stdout()
-        shown = self.top or SHOWN
-        for number, (name, each) in enumerate(pages.items()):
-            if number:
-                console.print()
-            if name:
-                console.print(tables.printable(name), markup=False)
-            console.print(tables.worth_table(each, shown, console.width))
-            if shown < len(each.rows):
-                console.print(f"and {len(each.rows) - shown:,} more; --top and --csv show them")
-            for line in tables.summary_lines(each):
-                console.print(line, markup=False)
-
-    def show_next(self, fitted: FittedWorths) -> None:
-        """The pairs to ask next, if anybody wants to know."""
-        if self.next_pairs is None:
-            return
-        from tierrank.aggregation.next_pairs import NextPair
-        from tierrank.report.tables import csv_text, printable
-
-        with waiting("Choosing pairs"):
-            found = fitted.next_pairs(self.next_pairs, top=self.next_top)
-        if self.csv not in (None, STDOUT):
-            beside = self.csv.with_name(f"{self.csv.stem}-next-pairs.csv")
-            rows = [NextPair._fields, *found]
-            write(beside, "CSV of pairs", lambda: csv_text(rows, raw=self.raw_csv))
-        if STDOUT not in (self.json, self.csv):
-            for line in found.lines(self.top or SHOWN):
-                stdout().print(printable(line), markup=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -479,7 +322,7 @@ def aggregate(
         note(line)
     for tried in getattr(fitted, "tried_", ()):
         note(
-            f"{tried.groups} group{'s' * (tried.groups > 1)}: log-likelihood "
+            f"{names.counted(tried.groups, 'group')}: log-likelihood "
             f"{tried.log_likelihood:,.2f}, {tried.parameters} parameters, "
             f"AIC {tried.aic:,.1f}, BIC {tried.bic:,.1f}."
         )
