@@ -74,6 +74,9 @@ class Entry:
         whether worths by it are finite only where everybody can be reached from everybody by wins,
         as where each pair's order has a probability. The others are bounded, or pull scores
         together themselves
+    pointwise
+        whether each item is judged by itself, as relevant or not: then one that is always relevant,
+        or never, has no finite worth
     tie_parameter
         a number that is learned beside the scores: how probable ties are
     without_errors
@@ -96,6 +99,7 @@ class Entry:
     rest: bool = True
     fused: Literal["log-sum-exp", "pairs", "items"] | None = None
     needs_connection: bool = True
+    pointwise: bool = False
     tie_parameter: str | None = None
     without_errors: str | None = None
 
@@ -181,7 +185,7 @@ OBJECTIVES: dict[str, Entry] = {entry.name: entry for entry in (
           shift_invariant=False, needs_connection=False,
           without_errors="is blind to the scale of the scores, so that no estimate is isolated"),
     Entry("bce", "bce", "BCE", "listwise", "one-vs-rest logistic regression",
-          hessian="exact", shift_invariant=False, fused="items"),
+          hessian="exact", shift_invariant=False, fused="items", pointwise=True),
 
     Entry("pmop-fd", "pmop_fd", "PMOPFD", "ordered partition", "Tran et al., 2010",
           likelihood=True, hessian="upper bound"),
