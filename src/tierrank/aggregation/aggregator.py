@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import BoolArray, FloatArray, IntArray
 from tierrank.aggregation import solvers, state
-from tierrank.aggregation.connectivity import Connectivity, Disconnected, connectivity
+from tierrank.aggregation.connectivity import Connectivity, Disconnected
 from tierrank.aggregation.dask import PartedLists, PartedTerm, parted_lists
 from tierrank.aggregation.games import Fixtures
 from tierrank.aggregation.goodness import Drawing, GamesExpectation, ListsExpectation
@@ -28,7 +28,7 @@ from tierrank.aggregation.lists import (
     weighted_lists,
 )
 from tierrank.aggregation.paired_likelihood import GamesTerm
-from tierrank.aggregation.results import FittedWorths, NotConverged, worths_before
+from tierrank.aggregation.results import NotConverged, OfLists, worths_before
 from tierrank.aggregation.solvers import Steps, watched
 from tierrank.aggregation.summary import Parameter
 from tierrank.aggregation.terms import (
@@ -74,7 +74,6 @@ from tierrank.training.covariance import (
     MOST_DENSE,
     CoefficientTable,
     Kind,
-    coefficient_table,
     columns,
     covariance,
     some,
@@ -88,14 +87,11 @@ GUESSED = 6  # iterations that it is worth
 SURE = 100.0  # a score at which an item's own logistic loss is next to 0, or to the score
 
 
-class FittedLists(FittedWorths):
+class FittedLists(OfLists):
     """Worths fitted to lists by some objective, which may ask the lists again."""
 
     objective: str
     objective_params: dict[str, Any] | None
-
-    lists_: CountedLists
-    _connectivity: Connectivity | None = None
 
     def _read_lists(
         self, rankings: Any, weights: Any, items: Any, rest: Literal["absent", "last"], seed: int
@@ -141,38 +137,6 @@ class FittedLists(FittedWorths):
                 f"there are no standard errors for {entry.name}, which {entry.without_errors}"
             )
         return kind
-
-    def _counts(self, what: str) -> FloatArray:
-        if not self.lists_.there:
-            raise ValueError(
-                f"there is no {what} here: a model is saved without its lists. Fit again"
-            )
-        return self.lists_.counts
-
-    @property
-    def connectivity_(self) -> Connectivity:
-        """Which items were compared with which."""
-        check_is_fitted(self, "log_worths_")
-        if self._connectivity is None:
-            self._counts("connectivity")
-            self._connectivity = self.lists_.connectivity()
-        return self._connectivity
-
-    def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
-        """The lists that were fitted, and which items they compare.
-
-        Parameters
-        ----------
-        data
-            what was fitted, for a model that was loaded: it is saved without
-        """
-        check_is_fitted(self, "log_worths_")
-        if data is not None:
-            lists = distinct(*weighted_lists(data))
-            return lists, connectivity(lists.tiers)
-        if not self.lists_.there:
-            raise ValueError("a loaded model has its worths but not its lists: give them as data=")
-        return self.lists_, self.connectivity_
 
     def _expectation(self, data: Any, drawing: Drawing) -> GamesExpectation | ListsExpectation:
         lists = self.lists_
@@ -562,7 +526,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
 
         One that is always relevant wants to rise, however high it is; one that never is, to fall.
         """
-        if find(self.objective).name != "bce":
+        if not find(self.objective).pointwise:
             return np.zeros(items, dtype=bool)
         size = items + len(self._covariate_names())
         scores = np.zeros(size)
@@ -743,14 +707,11 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         ... ).parameters()  # no covariates
         []
         """
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         return self._of_covariates(level)
 
     def _coefficients(self, level: float) -> CoefficientTable | None:
-        if not self.covariates:
-            return None
-        names, matrix = list(self.covariate_names_), self._known_coef_covariance()
-        return coefficient_table(names, self.coef_, matrix, level, "covariates")
+        return self._covariate_table(level)
 
     def predict_proba(
         self,
@@ -845,7 +806,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         """
         if not self.covariates:
             return super().log_prob(rankings)
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         if not isinstance(rankings, Rankings) or rankings.items != self.items_:
             raise ValueError(
                 "lists with covariates are Rankings of this very catalogue, as read_rankings(…, "
@@ -856,30 +817,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         scores = self.log_worths_[tiers.items.numpy()] + x @ self._coef
         return np.asarray(log_prob(scores, of_entries(tiers)))
 
-    @property
-    def decided_by(self) -> str | None:
-        """What decides on worths where the lists leave them open; None: nothing does."""
-        return None if self.prior is None else "prior"
-
-    def described(self) -> dict[str, str]:
-        """Say the settings that matter to a reader, in words.
-
-        Returns
-        -------
-        dict of str
-            Settings, as reports show them, by what they are called.
-
-        See Also
-        --------
-        report : Shows them.
-
-        Examples
-        --------
-        >>> import tierrank as tr
-        >>> tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]]).described()
-        {'model': 'pl-partition', 'prior': 'none', 'uncertainty': 'information'}
-        """
-        check_is_fitted(self, "log_worths_")
+    def _settings(self) -> dict[str, str]:
         return {
             "model": self._objective_in_words(),
             "prior": str(prior_from(self.prior) or "none"),
@@ -897,37 +835,23 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """What `tierrank.save` writes: estimates and covariances, without the lists."""
-        check_is_fitted(self, "log_worths_")
-        info = {
-            "parameters": state.plain_setting(self.get_params()),
-            "items": [state.plain_name(name) for name in self.items_],
-            "fit": state.facts_of(self),
-            "lists": state.counts_of(self.lists_),
-        }
         arrays = {"log_worths": self.log_worths_} | self._saved_coef()
         for kind in state.kinds_of(self):
             with suppress(ValueError):  # this objective has none
                 arrays[kind] = self._parameter_covariance(self._kind(kind))
-        return info, arrays
+        return self._saved(), arrays
 
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
         """From what `to_state` gave."""
-        fitted = cls(**info["parameters"])
-        fitted._check()
-        fitted.items_ = state.names_from(info["items"], "item")
+        fitted = cls._restored(info)
         fitted.covariate_names_ = fitted._covariate_names()
         items, beside = len(fitted.items_), len(fitted.covariate_names_)
         size = items + beside
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(state.KINDS, (size, size))
         shapes |= {"log_worths": (items,)} | ({"coef": (beside,)} if beside else {})
-        state.check_arrays(tensors, shapes)
-        arrays = {name: array.copy() for name, array in tensors.items()}
-        fitted.log_worths_ = arrays.pop("log_worths")
-        fitted._coef = arrays.pop("coef") if beside else np.empty(0)
-        for matrix in arrays.values():
-            matrix.flags.writeable = False
-        fitted._covariances = arrays
-        state.set_facts(fitted, info["fit"])
-        fitted.lists_ = state.lists_from(fitted.items_, info["lists"])
+        arrays = state.checked_arrays(tensors, shapes)
+        fitted.log_worths_ = arrays["log_worths"]
+        fitted._coef = arrays["coef"] if beside else np.empty(0)
+        fitted._covariances = state.covariances_from(arrays)
         return fitted

@@ -36,7 +36,7 @@ from tierrank.aggregation.feature_worths import (
 )
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.results import NotConverged, Worths
-from tierrank.aggregation.summary import Parameter
+from tierrank.aggregation.summary import Parameter, parameters_of
 from tierrank.aggregation.terms import Sum, objective_of
 from tierrank.data.rankings.container import PartedRankings, Rankings
 from tierrank.data.rankings.games import Games
@@ -573,7 +573,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         return ItemWorths(self, items, table.values)
 
     def _read(self, features: Any) -> ItemFeatures:
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         columns = getattr(features, "column_names", getattr(features, "columns", ()))
         known = self.item_column in list(columns)  # a frame of new items may do without names
         given = read_features(features, self.item_column if known else None)
@@ -597,7 +597,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
     @property
     def coef_standard_errors_(self) -> FloatArray:
         """[features] standard errors of the coefficients."""
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         matrix = self._parameter_covariance(self._kind(None))
         return np.asarray(np.sqrt(np.diag(matrix)) / self._scaling.unit)
 
@@ -634,7 +634,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         >>> tr.FeatureAggregator().fit(races, weight).coef_covariance("sandwich").shape
         (1, 1)
         """
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         unit = self._parameter_covariance(self._kind(kind))
         return np.asarray(unit / self._scaling.unit / self._scaling.unit[:, None])
 
@@ -705,42 +705,16 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         >>> coefficient.name, round(coefficient.estimate, 2)
         ('coefficient of x0', 1.28)
         """
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         table = self._coefficients(level)
-        if table is None:
-            return []
-        names = [f"coefficient of {name}" for name in table.features]
-        columns = (table.coef, table.standard_errors, table.lower, table.upper)
-        rows = zip(names, *(column.tolist() for column in columns), strict=True)
-        return [Parameter(*row) for row in rows]
+        return [] if table is None else parameters_of(table, "coefficient of {}")
 
     @property
     def decided_by(self) -> str | None:
         """What decides on worths where the lists leave them open."""
         return "features"
 
-    def described(self) -> dict[str, str]:
-        """Say the settings that matter to a reader, in words.
-
-        Returns
-        -------
-        dict of str
-            Settings, as reports show them, by what they are called.
-
-        See Also
-        --------
-        report : Shows them.
-
-        Examples
-        --------
-        >>> import tierrank as tr
-        >>> weight = {"ant": [1.0], "bee": [2.0], "cat": [3.0]}
-        >>> races = [["cat", "bee", "ant"], ["bee", ("ant", "cat")], ["cat", "ant"]]
-        >>> fitted = tr.FeatureAggregator().fit(races, weight)
-        >>> "model" in fitted.described()
-        True
-        """
-        check_is_fitted(self, "log_worths_")
+    def _settings(self) -> dict[str, str]:
         model = f"{self.model} in features, {self._objective_in_words()}"
         own = {"model": model, "l2": f"{self.l2:g}"}
         return own | (
@@ -759,15 +733,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """What `tierrank.save` writes: the function and its covariances, without the lists."""
-        check_is_fitted(self, "log_worths_")
-        info: dict[str, Any] = {
-            "parameters": state.plain_setting(self.get_params()),
-            "items": [state.plain_name(name) for name in self.items_],
-            "features": list(self.feature_names_),
-            "named": self._named,
-            "fit": state.facts_of(self),
-            "lists": state.counts_of(self.lists_),
-        }
+        info = self._saved(features=list(self.feature_names_), named=self._named)
         arrays = {
             "features": self._features, "mean": self._scaling.mean, "scale": self._scaling.scale,
         }  # fmt: skip
@@ -787,9 +753,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
         """From what `to_state` gave."""
-        fitted = cls(**{**info["parameters"], "hidden": tuple(info["parameters"]["hidden"])})
-        fitted._check()
-        fitted.items_ = state.names_from(info["items"], "item")
+        fitted = cls._restored(info, hidden=tuple(info["parameters"]["hidden"]))
         fitted.feature_names_ = state.names_from(info["features"], "feature", (str,))
         width = len(fitted.feature_names_)
         weights = {
@@ -799,8 +763,7 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         shapes = {"features": (len(fitted.items_), width), "mean": (width,), "scale": (width,)}
         if fitted.model == "linear":
             shapes |= {"coef": (width,), "information": (width, width), "sandwich": (width, width)}
-        state.check_arrays(tensors, shapes)
-        arrays = {name: array.copy() for name, array in tensors.items()}
+        arrays = state.checked_arrays(tensors, shapes)
         if not (arrays["scale"] > 0).all():
             raise ValueError("scale has numbers that are not positive")
         fitted._scaling = Scaling(arrays["mean"], arrays["scale"])
@@ -817,8 +780,6 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
             fitted.network_ = network
             fitted.history_ = History.from_json(info["history"])
         fitted._named = bool(info["named"])
-        state.set_facts(fitted, info["fit"])
-        fitted.lists_ = state.lists_from(fitted.items_, info["lists"])
         fitted._set_worths(arrays["features"])
         return fitted
 

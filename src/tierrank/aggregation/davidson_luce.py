@@ -43,13 +43,13 @@ from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
 from tierrank.aggregation.paired_likelihood import FAR
 from tierrank.aggregation.results import (
     Estimates,
-    FittedWorths,
     NotConverged,
+    OfLists,
     log_odds_interval,
     worths_before,
 )
 from tierrank.aggregation.solvers import watched
-from tierrank.aggregation.summary import Parameter
+from tierrank.aggregation.summary import Parameter, wald
 from tierrank.aggregation.terms import MatrixHessian, Prior, PseudoItem, Sum, prior_from
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
@@ -398,7 +398,7 @@ class DavidsonLuceLoss(Sum):
         return effective_parameters(whole, lists)
 
 
-class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
+class DavidsonLuce(OfLists, BaseEstimator):  # type: ignore[misc]
     """Worths of items from lists in which a tie says "about equal", by maximum likelihood.
 
     The Davidson-Luce model of R's PlackettLuce (Turner, van Etten, Firth and Kosmidis, 2020): from
@@ -474,12 +474,10 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
     """
 
     items_: tuple[Any, ...]
-    lists_: CountedLists
     tie_sizes_: tuple[int, ...]
     log_tie_prevalences_: FloatArray
     log_likelihood_: float
     n_parameters_: float
-    _connectivity: Connectivity | None = None
     _point: FloatArray  # where the minimum is: a prior says where all log-worths lie together
 
     def __init__(
@@ -553,7 +551,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         lists = _lists(of_frame(rankings, columns, weights), weights, items, rest)
         found = None
         if prior is None:
-            found = connectivity(lists.tiers, ties_connect=True)
+            found = self._connected(lists)
             if not found.connected:
                 raise Disconnected(found, "games" if isinstance(rankings, Games) else "lists")
         sizes = _tie_sizes(lists.tiers)
@@ -599,7 +597,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
     @property
     def covariance_(self) -> FloatArray:
         """[items + sizes, items + sizes] of centred log-worths and log δ."""
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         return self._parameter_covariance(self._kind(None))
 
     def parameters(self, level: float = 0.95) -> list[Parameter]:
@@ -626,8 +624,9 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         >>> len(tr.DavidsonLuce().fit(votes, weights=[5, 2, 1]).parameters())
         2
         """
-        check_is_fitted(self, "log_worths_")
-        reached, found = reach(level), []
+        check_is_fitted(self)
+        reach(level)  # refuses a wrong one
+        found: list[Parameter] = []
         try:
             variances = np.diag(self.covariance_)[len(self.items_) :]
         except ValueError:  # there are none
@@ -635,11 +634,9 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         for size, log_tie, error in zip(
             self.tie_sizes_, self.log_tie_prevalences_, np.sqrt(variances), strict=True
         ):
-            low, high = log_tie - reached * error, log_tie + reached * error
-            numbers = (log_tie, error, low, high)
-            of_tie = (np.exp(log_tie), np.exp(log_tie) * error, np.exp(low), np.exp(high))
-            found.append(Parameter(f"log δ{size} (ties of {size})", *map(float, numbers)))
-            found.append(Parameter(f"δ{size}", *map(float, of_tie)))
+            log = wald(f"log δ{size} (ties of {size})", float(log_tie), float(error), level)
+            value, low, high = (float(np.exp(at)) for at in (log.estimate, log.low, log.high))
+            found += [log, Parameter(f"δ{size}", value, value * log.standard_error, low, high)]
         return found
 
     def _compute_covariance(self, kind: Kind) -> FloatArray:
@@ -686,7 +683,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         >>> round(sum(fitted.predict_proba("ann", "bob")), 6)
         1.0
         """
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         first, second = (int(self._codes([name])[0]) for name in (a, b))
         if first == second:
             raise ValueError(f"{a!r} does not compare with itself")
@@ -744,7 +741,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         >>> fitted.log_prob([[("ann", "bob", "cy")]])  # no list had a tie of three
         array([-inf])
         """
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         tiers = self._tiers_of(rankings)
         _refuse_rest(tiers)
         sizes = tiers.tier_sizes.numpy()
@@ -760,16 +757,15 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
     # -- the lists again ----------------------------------------------------------------------
 
-    def _counts(self, what: str) -> FloatArray:
-        if not self.lists_.there:
-            raise ValueError(
-                f"there is no {what} here: a model is saved without its lists. Fit again"
-            )
-        return self.lists_.counts
+    def _counted(self, data: Any) -> CountedLists:
+        return _lists(data)
+
+    def _connected(self, lists: CountedLists) -> Connectivity:
+        return connectivity(lists.tiers, ties_connect=True)
 
     def _refit(self, drawn: FloatArray, seed: int) -> FloatArray | None:
         lists = self.lists_.with_counts(drawn)
-        if self.prior is None and not connectivity(lists.tiers, ties_connect=True).connected:
+        if self.prior is None and not self._connected(lists).connected:
             return None
         if _tie_sizes(lists.tiers) != self.tie_sizes_:
             return None
@@ -777,60 +773,11 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return end.point[: len(self.items_)] if end.converged else None
 
     @property
-    def connectivity_(self) -> Connectivity:
-        """Which items were compared with which; a tie compares too."""
-        check_is_fitted(self, "log_worths_")
-        if self._connectivity is None:
-            self._counts("connectivity")
-            self._connectivity = connectivity(self.lists_.tiers, ties_connect=True)
-        return self._connectivity
-
-    def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
-        """The lists that were fitted, and which items they compare.
-
-        Parameters
-        ----------
-        data
-            what was fitted, for a model that was loaded: it is saved without
-        """
-        check_is_fitted(self, "log_worths_")
-        if data is not None:
-            lists = _lists(data)
-            return lists, connectivity(lists.tiers, ties_connect=True)
-        if not self.lists_.there:
-            raise ValueError("a loaded model has its worths but not its lists: give them as data=")
-        return self.lists_, self.connectivity_
-
-    @property
     def ties_connect(self) -> bool:
         """Whether a tie says that two items are about equal."""
         return True
 
-    @property
-    def decided_by(self) -> str | None:
-        """What decides on worths where the lists leave them open; None: nothing does."""
-        return None if self.prior is None else "prior"
-
-    def described(self) -> dict[str, str]:
-        """Say the settings that matter to a reader, in words.
-
-        Returns
-        -------
-        dict of str
-            Settings, as reports show them, by what they are called.
-
-        See Also
-        --------
-        report : Shows them.
-
-        Examples
-        --------
-        >>> import tierrank as tr
-        >>> fitted = tr.DavidsonLuce().fit([["a", ("b", "c")], ["b", "a"], ["c", "a"]])
-        >>> "model" in fitted.described()
-        True
-        """
-        check_is_fitted(self, "log_worths_")
+    def _settings(self) -> dict[str, str]:
         return {
             "model": "davidson-luce",
             "prior": str(prior_from(self.prior) or "none"),
@@ -854,15 +801,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """What `tierrank.save` writes: estimates and covariances, without the lists."""
-        check_is_fitted(self, "log_worths_")
-        info = {
-            "parameters": state.plain_setting(self.get_params()),
-            "items": [state.plain_name(name) for name in self.items_],
-            "tie_sizes": list(self.tie_sizes_),
-            "n_parameters": self.n_parameters_,
-            "fit": state.facts_of(self),
-            "lists": state.counts_of(self.lists_),
-        }
+        info = self._saved(tie_sizes=list(self.tie_sizes_), n_parameters=self.n_parameters_)
         arrays = {"log_worths": self.log_worths_, "log_ties": self.log_tie_prevalences_}
         for kind in state.kinds_of(self):
             arrays[kind] = self._parameter_covariance(kind)
@@ -871,9 +810,7 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_state(cls, info: dict[str, Any], tensors: Arrays) -> Self:
         """From what `to_state` gave; raises a ValueError if it does not hold together."""
-        fitted = cls(**info["parameters"])
-        fitted._check()
-        fitted.items_ = state.names_from(info["items"], "item")
+        fitted = cls._restored(info)
         sizes = info["tie_sizes"]
         if not all(type(size) is int and size > 1 for size in sizes) or sorted(set(sizes)) != sizes:
             raise ValueError(f"sizes of ties are {sizes!r}")
@@ -882,16 +819,10 @@ class DavidsonLuce(FittedWorths, BaseEstimator):  # type: ignore[misc]
         shapes = dict.fromkeys(state.KINDS, (size, size)) | {
             "log_worths": (len(fitted.items_),), "log_ties": (len(sizes),)
         }  # fmt: skip
-        state.check_arrays(tensors, shapes)
-        arrays = {name: array.copy() for name, array in tensors.items()}
-        fitted.log_worths_ = arrays.pop("log_worths")
-        fitted.log_tie_prevalences_ = arrays.pop("log_ties")
-        for matrix in arrays.values():
-            matrix.flags.writeable = False
-        fitted._covariances = arrays
+        arrays = state.checked_arrays(tensors, shapes)
+        fitted.log_worths_, fitted.log_tie_prevalences_ = arrays["log_worths"], arrays["log_ties"]
+        fitted._covariances = state.covariances_from(arrays)
         fitted.n_parameters_ = float(info["n_parameters"])
-        state.set_facts(fitted, info["fit"])
-        fitted.lists_ = state.lists_from(fitted.items_, info["lists"])
         return fitted
 
 

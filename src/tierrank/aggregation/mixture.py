@@ -294,9 +294,8 @@ class MixtureGroup(RankAggregator):
         kind = self._uncertainty_in_words()
         return f"group {self.number}, {self.share_:.1%} of all lists: {lists}, {kind}"
 
-    def described(self) -> dict[str, str]:
-        """The settings that matter to a reader, in words."""
-        return {**super().described(), "group": f"{self.number}, {self.share_:.1%} of all lists"}
+    def _settings(self) -> dict[str, str]:
+        return {**super()._settings(), "group": f"{self.number}, {self.share_:.1%} of all lists"}
 
     def _drawn(self, random: np.random.Generator) -> CountedLists:
         raise ValueError(
@@ -821,8 +820,8 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         shapes: dict[str, tuple[int, ...]] = {"shares": (groups,), "log_worths": (groups, n)}
         for number in range(groups):
             shapes |= {f"{kind}.{number}": (n, n) for kind in state.KINDS}
-        state.check_arrays(tensors, shapes)
-        fitted.shares_ = tensors["shares"].copy()
+        arrays = state.checked_arrays(tensors, shapes)
+        fitted.shares_ = arrays["shares"]
         if not groups or (fitted.shares_ <= 0).any() or abs(fitted.shares_.sum() - 1) > 1e-6:
             raise ValueError("shares are positive and sum to 1")
         fitted.tried_ = [Tried(int(k), float(v), int(p), float(a), float(b))
@@ -833,9 +832,9 @@ class RankMixture(Learned, BaseEstimator):  # type: ignore[misc]
         _, fitted.log_likelihood_, fitted.n_parameters_, fitted.aic_, fitted.bic_ = best
         found = []
         for number, about in enumerate(info["groups"]):
-            own = {kind: tensors[f"{kind}.{number}"].copy() for kind in state.KINDS
-                   if f"{kind}.{number}" in tensors}  # fmt: skip
-            group = fitted._group(number, tensors["log_worths"][number].copy(), own)
+            own = {kind: arrays[f"{kind}.{number}"] for kind in state.KINDS
+                   if f"{kind}.{number}" in arrays}  # fmt: skip
+            group = fitted._group(number, arrays["log_worths"][number], own)
             state.set_facts(group, about["fit"])
             group.lists_ = state.lists_from(fitted.items_, about["lists"])
             found.append(group)

@@ -36,7 +36,7 @@ from tierrank.aggregation.results import (
     worths_before,
 )
 from tierrank.aggregation.solvers import watched
-from tierrank.aggregation.summary import Parameter
+from tierrank.aggregation.summary import Parameter, wald
 from tierrank.aggregation.terms import Prior, PseudoItem, prior_from
 from tierrank.aggregation.votes import (
     FittedVotes,
@@ -464,13 +464,11 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         ['log v (ties)', 'first side']
         """
         check_is_fitted(self)
-        found, reached = [], reach(level)
+        reach(level)  # refuses a wrong one
+        found = []
         for name, value in self._extras.items():
             error = np.nan if self.uncertainty is None else self._extra_error(name)
-            margin = reached * error
-            found.append(
-                Parameter(TITLES[self.model][name], value, error, value - margin, value + margin)
-            )
+            found.append(wald(TITLES[self.model][name], value, error, level))
         return found + self._of_covariates(level)
 
     def _extra(self, name: str, only: str | None = None) -> float:
@@ -777,11 +775,6 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         """Whether a tie says that two items are about equal."""
         return self.ties != "drop"
 
-    @property
-    def decided_by(self) -> str | None:
-        """What decides on worths where the games leave them open; None: nothing does."""
-        return None if self.prior is None else "prior"
-
     def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
         """The games that were fitted, and which items they compare.
 
@@ -806,26 +799,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         games = distinct(*weighted_lists(data), ties_speak=True)
         return games, connectivity(games.tiers, ties_connect=True)
 
-    def described(self) -> dict[str, str]:
-        """Say the settings that matter to a reader, in words.
-
-        Returns
-        -------
-        dict of str
-            Settings, as reports show them, by what they are called.
-
-        See Also
-        --------
-        report : Shows them.
-
-        Examples
-        --------
-        >>> import tierrank as tr
-        >>> fitted = tr.PairedTies().fit([("a", "b", 1), ("b", "a", 1), ("a", "b", 0)])
-        >>> "model" in fitted.described()
-        True
-        """
-        check_is_fitted(self)
+    def _settings(self) -> dict[str, str]:
         own = {
             "model": self.model,
             "prior": str(prior_from(self.prior) or "none"),
@@ -847,9 +821,6 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
             + f": {self.n_games_:,.10g} games of {len(self.items_)} items, "
             f"log-likelihood {self.log_likelihood_:.2f}, AIC {self.aic_:.2f}"
         )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "log_worths_")
 
     # -- saved --------------------------------------------------------------------------------
 
@@ -890,7 +861,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
             shapes["coef"] = (beside,)
         if tensors.keys() != shapes.keys():
             raise ValueError(f"there are {sorted(tensors)} in place of {sorted(shapes)}")
-        state.check_arrays(tensors, shapes)
+        arrays = state.checked_arrays(tensors, shapes)
         numbers = {name: float(info[name]) for name in SAVED}
         if not np.isfinite([*extras.values(), *numbers.values()]).all():
             raise ValueError("the results have numbers that are not finite")
@@ -900,11 +871,11 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
             "objective_values_": [], "gradient_norm_": None, "seconds_": 0.0,
         } | info.get("fit", {})  # fmt: skip
         fitted.items_, fitted._extras = items, extras
-        fitted.log_worths_ = tensors["log_worths"].copy()
-        fitted._coef = tensors.get("coef", np.empty(0)).copy()
+        fitted.log_worths_ = arrays["log_worths"]
+        fitted._coef = arrays.get("coef", np.empty(0))
         fitted._covariances = {}
         if fitted.uncertainty is not None:
-            fitted._covariances[fitted._kind(None)] = tensors["covariance"].copy()
+            fitted._covariances[fitted._kind(None)] = arrays["covariance"]
         fitted.log_likelihood_, fitted.n_parameters_, fitted.n_games_ = numbers.values()
         own |= {
             "n_iter_": int(info["n_iter"]), "converged_": ended,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -20,9 +20,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import FloatArray, IntArray
-from tierrank.aggregation import rank_intervals, rank_probabilities
+from tierrank.aggregation import rank_intervals, rank_probabilities, state
 from tierrank.aggregation.connectivity import Connectivity
-from tierrank.aggregation.lists import CountedLists, drawn_counts, weighted_lists
+from tierrank.aggregation.lists import CountedLists, distinct, drawn_counts, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
 from tierrank.aggregation.scale import scale_from
 from tierrank.aggregation.summary import Parameter, WorthTable, worth_table
@@ -925,7 +925,7 @@ class FittedWorths(Worths):
     @property
     def decided_by(self) -> str | None:
         """What decides on worths where the data leave them open; None: nothing does."""
-        return None
+        return None if getattr(self, "prior", None) is None else "prior"
 
     def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
         """The lists or games that were fitted, and which items they compare.
@@ -953,9 +953,13 @@ class FittedWorths(Worths):
         --------
         >>> import tierrank as tr
         >>> fitted = tr.RankAggregator().fit([["a", "b"], ["a", "b"], ["b", "a"]])
-        >>> "model" in fitted.described()
-        True
+        >>> fitted.described()
+        {'model': 'pl-partition', 'prior': 'none', 'uncertainty': 'information'}
         """
+        check_is_fitted(self)
+        return self._settings()
+
+    def _settings(self) -> dict[str, str]:
         raise NotImplementedError
 
     def bootstrap(
@@ -998,7 +1002,7 @@ class FittedWorths(Worths):
         >>> boot.log_worths.shape
         (20, 2)
         """
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         check_count("replicates", replicates, least=2)
         random = np.random.default_rng(seed_from(random_state))
         found = []
@@ -1064,7 +1068,7 @@ class FittedWorths(Worths):
         """
         from tierrank.aggregation.goodness import Drawing, goodness_of
 
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         if draws is not None:
             check_count("draws", draws)
         check_count("worst", worst)
@@ -1120,7 +1124,7 @@ class FittedWorths(Worths):
         """
         from tierrank.aggregation.next_pairs import next_pairs
 
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         return next_pairs(self, number, top)
 
     def games_to_separate(self, a: Any, b: Any, level: float = 0.95, power: float = 0.8) -> int:
@@ -1162,7 +1166,7 @@ class FittedWorths(Worths):
         """
         from tierrank.aggregation.next_pairs import games_to_separate
 
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         return games_to_separate(self, a, b, level, power)
 
     def _game_covariance(self, items: Sequence[Any] | None = None) -> tuple[FloatArray, int | None]:
@@ -1250,17 +1254,92 @@ class FittedWorths(Worths):
         from tierrank.report.aggregation import write_page
         from tierrank.report.from_fit import page_of
 
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         page = page_of(
             self, title=title, level=level, top_k=top_k, data=data, scale=scale, anchor=anchor
         )
         return write_page(page, fspath(path))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "log_worths_")
 
     def _went(self, end: Minimum, solver: str) -> None:
         """Note how a minimisation went."""
         self.solver_, self.stopped_by_ = solver, end.stopped_by
         self.n_iter_, self.converged_ = end.iterations, end.converged
         self.objective_values_, self.gradient_norm_ = end.values, end.gradient_norm
+
+
+class OfLists(FittedWorths):
+    """Worths that were fitted to lists, which may be asked again."""
+
+    lists_: CountedLists
+    _connectivity: Connectivity | None = None
+
+    def _counts(self, what: str) -> FloatArray:
+        if not self.lists_.there:
+            raise ValueError(
+                f"there is no {what} here: a model is saved without its lists. Fit again"
+            )
+        return self.lists_.counts
+
+    def _counted(self, data: Any) -> CountedLists:
+        """Lists in any form, each different one once."""
+        return distinct(*weighted_lists(data))
+
+    def _connected(self, lists: CountedLists) -> Connectivity:
+        """Which items lists compare, in the eyes of the model."""
+        return lists.connectivity()
+
+    @property
+    def connectivity_(self) -> Connectivity:
+        """Which items were compared with which."""
+        check_is_fitted(self)
+        if self._connectivity is None:
+            self._counts("connectivity")
+            self._connectivity = self._connected(self.lists_)
+        return self._connectivity
+
+    def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
+        """The lists that were fitted, and which items they compare.
+
+        Parameters
+        ----------
+        data
+            what was fitted, for a model that was loaded: it is saved without
+        """
+        check_is_fitted(self)
+        if data is not None:
+            lists = self._counted(data)
+            return lists, self._connected(lists)
+        if not self.lists_.there:
+            raise ValueError("a loaded model has its worths but not its lists: give them as data=")
+        return self.lists_, self.connectivity_
+
+    def _saved(self, **more: Any) -> dict[str, Any]:
+        """What all of them save beside their numbers, and what one has of its own."""
+        check_is_fitted(self)
+        return {
+            "parameters": state.plain_setting(self.get_params()),  # type: ignore[attr-defined]
+            "items": [state.plain_name(name) for name in self.items_],
+            "fit": state.facts_of(self),
+            "lists": state.counts_of(self.lists_),
+            **more,
+        }
+
+    @classmethod
+    def _restored(cls, info: Mapping[str, Any], **settings: Any) -> Self:
+        """Undo `_saved`: an estimator with all but its numbers."""
+        fitted = cls(**info["parameters"] | settings)
+        fitted._check()
+        fitted.items_ = state.names_from(info["items"], "item")
+        state.set_facts(fitted, info["fit"])
+        fitted.lists_ = state.lists_from(fitted.items_, info["lists"])
+        return fitted
+
+    def _check(self) -> None:
+        """Refuse what the constructor was given and cannot be."""
+        raise NotImplementedError
 
 
 def log_odds_interval(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tierrank._types import FloatArray
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.terms import GaussianPrior, PseudoItem
 from tierrank.storage import Arrays
@@ -103,8 +104,8 @@ def names_from(given: Any, what: str, kinds: tuple[type, ...] = (str, int)) -> t
     return tuple(given)
 
 
-def check_arrays(arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse arrays of another name, shape or type, and numbers that are not finite."""
+def checked_arrays(arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> Arrays:
+    """Copies; refuses arrays of another name, shape or type, and numbers that are not finite."""
     for name, array in arrays.items():
         if name not in shapes or array.shape != shapes[name] or array.dtype != np.float64:
             raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
@@ -113,3 +114,12 @@ def check_arrays(arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:
         square = array.ndim == 2 and name not in ("features", "curves", "log_worths")
         if square and (np.diag(array) < 0).any():
             raise ValueError(f"{name} has variances that are negative")
+    return {name: array.copy() for name, array in arrays.items()}
+
+
+def covariances_from(arrays: Arrays) -> dict[str, FloatArray]:
+    """Those that are there, by kind; nobody may write on them, as they are kept and handed out."""
+    found: dict[str, FloatArray] = {kind: arrays[kind] for kind in KINDS if kind in arrays}
+    for matrix in found.values():
+        matrix.flags.writeable = False
+    return found

@@ -55,6 +55,19 @@ class Parameter(NamedTuple):
     high: float
 
 
+def wald(name: str, estimate: float, error: float, level: float) -> Parameter:
+    """With the interval of the normal approximation."""
+    margin = reach(level) * error
+    return Parameter(name, estimate, error, estimate - margin, estimate + margin)
+
+
+def parameters_of(table: CoefficientTable, title: str = "{}") -> list[Parameter]:
+    """The rows of a table of coefficients, each by a name made of its feature's."""
+    columns = (table.coef, table.standard_errors, table.lower, table.upper)
+    rows = zip(table.features, *(column.tolist() for column in columns), strict=True)
+    return [Parameter(title.format(name), *row) for name, *row in rows]
+
+
 @dataclass(frozen=True)
 class WorthTable:
     """Items, best first, with log-worths, standard errors and intervals; printed, a table.

@@ -37,11 +37,11 @@ from tierrank.aggregation.random_walk import (
 )
 from tierrank.aggregation.results import Estimates, FittedWorths, NotConverged
 from tierrank.aggregation.solvers import watched
-from tierrank.aggregation.summary import Parameter
+from tierrank.aggregation.summary import Parameter, wald
 from tierrank.aggregation.terms import GaussianPrior, prior_from
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError
-from tierrank.names import GAME_MODELS, check_games_ties
+from tierrank.names import GAME_MODELS, check_games_ties, counted
 from tierrank.plackett_luce import log_prob
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
@@ -596,9 +596,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         matrix = self.covariance_
         for number, (name, value) in enumerate(self._extras.items(), len(self.items_)):
             error = float(np.sqrt(matrix[number, number]))
-            margin = reached * error
-            title = TITLES[self.model][name]
-            found.append(Parameter(title, value, error, value - margin, value + margin))
+            found.append(wald(TITLES[self.model][name], value, error, level))
         return found
 
     # -- who wins when ------------------------------------------------------------------------
@@ -868,11 +866,6 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         """Whether a tie says that two items are about equal."""
         return self.of_games and self.ties != "drop"
 
-    @property
-    def decided_by(self) -> str | None:
-        """What decides on worths where the data leave them open."""
-        return "prior"
-
     def compared(self, data: Any = None) -> tuple[CountedLists, Connectivity]:
         """The lists or games that were fitted, at all times, and which items they compare.
 
@@ -889,27 +882,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
             raise ValueError("a loaded model has its worths but not its data: give them as data=")
         return lists, connectivity(lists.tiers, ties_connect=self.ties_connect)
 
-    def described(self) -> dict[str, str]:
-        """Say the settings that matter to a reader, in words.
-
-        Returns
-        -------
-        dict of str
-            Settings, as reports show them, by what they are called.
-
-        See Also
-        --------
-        report : Shows them.
-
-        Examples
-        --------
-        >>> import tierrank as tr
-        >>> games = [("ann", "bob", 1), ("bob", "ann", 1), ("ann", "bob", 1), ("ann", "bob", 0)]
-        >>> fitted = tr.WorthsThroughTime(step=1, variance=0.1).fit(games, times=[1, 1, 2, 3])
-        >>> "model" in fitted.described()
-        True
-        """
-        check_is_fitted(self)
+    def _settings(self) -> dict[str, str]:
         given = "estimated" if self.variance is None else "given"
         own = {
             "model": self.model,
@@ -926,13 +899,10 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
     def _note(self) -> str:
         return (
             f"WorthsThroughTime, {self.model}: {len(self.items_):,} items, "
-            f"{len(self.periods_):,} period{'s' * (len(self.periods_) > 1)} of {self.step} from "
+            f"{counted(len(self.periods_), 'period')} of {self.step} from "
             f"{self.periods_[0]} to {self.periods_[-1]}, variance of a step {self.variance_:.4g}, "
             f"log-likelihood {self.log_likelihood_:.2f}"
         )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "log_worths_")
 
     # -- saved --------------------------------------------------------------------------------
 
@@ -973,8 +943,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         }  # fmt: skip
         if tensors.keys() != shapes.keys():
             raise ValueError(f"there are {sorted(tensors)} in place of {sorted(shapes)}")
-        state.check_arrays(tensors, shapes)
-        arrays = {name: array.copy() for name, array in tensors.items()}
+        arrays = state.checked_arrays(tensors, shapes)
         positions = arrays["positions"]
         numbered = np.concatenate([positions, arrays["first"]])
         if not periods or (np.diff(positions) < 1).any() or (np.abs(numbered) > MOST).any():

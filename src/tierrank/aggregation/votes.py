@@ -33,7 +33,7 @@ from sklearn.utils.validation import check_is_fitted
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.lists import CountedLists, distinct
 from tierrank.aggregation.results import FittedWorths
-from tierrank.aggregation.summary import Parameter
+from tierrank.aggregation.summary import Parameter, parameters_of
 from tierrank.aggregation.terms import DiagonalHessian, Prior, Sum, terms_of
 from tierrank.errors import Argument, ArgumentError, ArgumentWarning
 from tierrank.names import did_you_mean
@@ -41,7 +41,15 @@ from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import is_missing
 from tierrank.tiers.selection import with_rest_written
-from tierrank.training.covariance import Kind, NotDefinite, covariance, reach, some, undetermined
+from tierrank.training.covariance import (
+    CoefficientTable,
+    Kind,
+    NotDefinite,
+    coefficient_table,
+    covariance,
+    some,
+    undetermined,
+)
 from tierrank.training.optim import Hessian, Iterated, Minimum, by_cholesky, newton
 
 DENSE = 0.1  # part of a sparse matrix that is there, from which a dense one is quicker
@@ -59,7 +67,7 @@ class FittedVotes(FittedWorths):
     @property
     def coef_(self) -> FloatArray:
         """[covariates] what a unit more of each adds to the lead, or to the log-worth."""
-        check_is_fitted(self, "log_worths_")
+        check_is_fitted(self)
         if not self.covariates:
             raise AttributeError(
                 f"this {type(self).__name__} has no attribute 'coef_': there were no covariates"
@@ -82,19 +90,16 @@ class FittedVotes(FittedWorths):
             return np.full((len(self.coef_),) * 2, np.nan)
         return self._coef_covariance()
 
-    def _of_covariates(self, level: float) -> list[Parameter]:
-        """Coefficients with intervals."""
+    def _covariate_table(self, level: float) -> CoefficientTable | None:
+        """Coefficients with intervals; None without covariates."""
         if not self.covariates:
-            return []
-        errors = np.sqrt(np.diag(self._known_coef_covariance()))
-        margin = reach(level) * errors
-        numbers = self._coef, errors, self._coef - margin, self._coef + margin
-        return [
-            Parameter(name, *row)
-            for name, *row in zip(
-                self.covariate_names_, *(each.tolist() for each in numbers), strict=True
-            )
-        ]
+            return None
+        names, matrix = list(self.covariate_names_), self._known_coef_covariance()
+        return coefficient_table(names, self._coef, matrix, level, "covariates")
+
+    def _of_covariates(self, level: float) -> list[Parameter]:
+        table = self._covariate_table(level)
+        return [] if table is None else parameters_of(table)
 
     def _kind(self, kind: Kind | None) -> Kind:
         return super()._kind("sandwich" if kind is None and self.clusters else kind)
