@@ -35,6 +35,7 @@ from tierrank.aggregation.terms import (
     MOST_WRITTEN,
     GaussianPrior,
     ListTerm,
+    OnWorths,
     Prior,
     Sum,
     objective_of,
@@ -45,7 +46,6 @@ from tierrank.aggregation.terms import (
 from tierrank.aggregation.votes import (
     EntryTerm,
     FittedVotes,
-    OnWorths,
     Votes,
     check_clusters,
     check_votes,

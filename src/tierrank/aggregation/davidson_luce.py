@@ -50,7 +50,7 @@ from tierrank.aggregation.results import (
 )
 from tierrank.aggregation.solvers import watched
 from tierrank.aggregation.summary import Parameter, wald
-from tierrank.aggregation.terms import MatrixHessian, Prior, PseudoItem, Sum, prior_from
+from tierrank.aggregation.terms import MatrixHessian, OnWorths, Prior, PseudoItem, Sum, prior_from
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError
@@ -65,7 +65,14 @@ from tierrank.training.covariance import (
     effective_parameters,
     reach,
 )
-from tierrank.training.optim import Hessian, Minimum, by_cholesky, by_products, newton
+from tierrank.training.optim import (
+    Hessian,
+    Minimum,
+    TwiceDifferentiable,
+    by_cholesky,
+    by_products,
+    newton,
+)
 from tierrank.training.settings import check_count
 
 TOLERANCE = 1e-11  # of every part of the gradient, relative to the choices it is a sum over
@@ -319,43 +326,34 @@ class DavidsonLuceHessian:
         return np.asarray((out + out.T) / 2)
 
 
-class PriorOfWorths:
-    """Minus the log-density of a prior of log-worths, as a function of all parameters.
+class PseudoLists:
+    """Minus the log-density of a `PseudoItem`, as a function of all parameters.
 
-    A pseudo-item is one more item, of log-worth 0: what everybody won and lost against it are lists
-    of two, which could have been ties.
+    It is one more item, of log-worth 0: what everybody won and lost against it are lists of two,
+    which could have been ties.
     """
 
-    def __init__(self, prior: Prior, items: int, sizes: tuple[int, ...]) -> None:
-        self.prior, self.items = prior, items
-        self._lists: DavidsonLuceTerm | None = None
-        if isinstance(prior, PseudoItem):
-            each, one_more = np.arange(items), np.full(items, items)
-            pairs = np.concatenate([np.stack([each, one_more], 1), np.stack([one_more, each], 1)])
-            tiers = Tiers(
-                items=torch.from_numpy(pairs.reshape(-1)),
-                tier_offsets=torch.arange(4 * items + 1),
-                list_offsets=torch.arange(0, 4 * items + 1, 2),
-                n_items=items + 1,
-            )
-            counts = np.full(2 * items, prior.wins)
-            self._lists = DavidsonLuceTerm(tiers, counts, sizes)
+    def __init__(self, prior: PseudoItem, items: int, sizes: tuple[int, ...]) -> None:
+        self.items = items
+        each, one_more = np.arange(items), np.full(items, items)
+        pairs = np.concatenate([np.stack([each, one_more], 1), np.stack([one_more, each], 1)])
+        tiers = Tiers(
+            items=torch.from_numpy(pairs.reshape(-1)),
+            tier_offsets=torch.arange(4 * items + 1),
+            list_offsets=torch.arange(0, 4 * items + 1, 2),
+            n_items=items + 1,
+        )
+        self._lists = DavidsonLuceTerm(tiers, np.full(2 * items, prior.wins), sizes)
 
     def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
         """The value, and its [parameters] gradient."""
-        if self._lists is not None:
-            value, gradient = self._lists.value_and_gradient(np.insert(point, self.items, 0.0))
-            return value, np.delete(gradient, self.items)
-        value, gradient = self.prior.value_and_gradient(point[: self.items])
-        return value, np.pad(gradient, (0, len(point) - self.items))
+        value, gradient = self._lists.value_and_gradient(np.insert(point, self.items, 0.0))
+        return value, np.delete(gradient, self.items)
 
     def hessian(self, point: FloatArray) -> Hessian:
         """The second derivatives."""
-        if self._lists is not None:
-            wide = self._lists.hessian(np.insert(point, self.items, 0.0)).matrix()
-            return MatrixHessian(np.delete(np.delete(wide, self.items, 0), self.items, 1))
-        own = self.prior.hessian(point[: self.items]).matrix()
-        return MatrixHessian(np.pad(own, (0, len(point) - self.items)))
+        wide = self._lists.hessian(np.insert(point, self.items, 0.0)).matrix()
+        return MatrixHessian(np.delete(np.delete(wide, self.items, 0), self.items, 1))
 
 
 class DavidsonLuceLoss(Sum):
@@ -366,8 +364,12 @@ class DavidsonLuceLoss(Sum):
     ) -> None:
         self.lists = DavidsonLuceTerm(tiers, counts, sizes)
         self.shared = self.lists.items if prior is None else 0
-        own = [] if prior is None else [PriorOfWorths(prior, self.lists.items, sizes)]
-        super().__init__([self.lists, *own])
+        terms: list[TwiceDifferentiable] = [self.lists]
+        if isinstance(prior, PseudoItem):
+            terms.append(PseudoLists(prior, self.lists.items, sizes))
+        elif prior is not None:
+            terms.append(OnWorths(prior, len(sizes)))
+        super().__init__(terms)
 
     def minimise(self, start: FloatArray, max_iter: int, iterated: Any = None) -> Minimum:
         """Go to the minimum; "no minimum" where some parameter is infinite there."""

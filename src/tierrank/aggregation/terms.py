@@ -635,6 +635,26 @@ class PseudoItem:
 
 
 Prior = GaussianPrior | PseudoItem
+
+
+class OnWorths:
+    """A prior of log-worths, beside which there are parameters of which nothing is believed."""
+
+    def __init__(self, prior: Prior, beside: int) -> None:
+        self.prior, self._free = prior, np.zeros(beside)
+
+    def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """Minus the log-density of the log-worths, and its [parameters] gradient."""
+        value, slope = self.prior.value_and_gradient(point[: len(point) - len(self._free)])
+        return value, np.append(slope, self._free)
+
+    def hessian(self, point: FloatArray) -> Hessian:
+        """The second derivatives."""
+        own = self.prior.hessian(point[: len(point) - len(self._free)]).diagonal()
+        assert own is not None
+        return DiagonalHessian(np.append(own, self._free))
+
+
 PRIORS: dict[str, type[Prior]] = {"gaussian": GaussianPrior, "pseudo-item": PseudoItem}
 
 

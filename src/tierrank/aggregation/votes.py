@@ -34,7 +34,7 @@ from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.lists import CountedLists, distinct
 from tierrank.aggregation.results import FittedWorths
 from tierrank.aggregation.summary import Parameter, parameters_of
-from tierrank.aggregation.terms import DiagonalHessian, Prior, Sum, terms_of
+from tierrank.aggregation.terms import Sum, terms_of
 from tierrank.errors import Argument, ArgumentError, ArgumentWarning
 from tierrank.names import did_you_mean
 from tierrank.tiers import Tiers
@@ -646,21 +646,3 @@ def check_votes(
             "covariate that tells who stands above whom, or that is a sum of others or of "
             "something of the items. Leave it out of ", Argument("covariates"), ".",
         ) from None  # fmt: skip
-
-
-class OnWorths:
-    """A prior of log-worths, of which there are coefficients beside."""
-
-    def __init__(self, prior: Prior, beside: int) -> None:
-        self.prior, self._free = prior, np.zeros(beside)
-
-    def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
-        """Minus the log-density of the log-worths, and its [parameters] gradient."""
-        value, slope = self.prior.value_and_gradient(point[: len(point) - len(self._free)])
-        return value, np.append(slope, self._free)
-
-    def hessian(self, point: FloatArray) -> Hessian:
-        """The second derivatives."""
-        own = self.prior.hessian(point[: len(point) - len(self._free)]).diagonal()
-        assert own is not None
-        return DiagonalHessian(np.append(own, self._free))
