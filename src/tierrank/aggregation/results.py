@@ -24,8 +24,7 @@ from tierrank.aggregation import rank_intervals, rank_probabilities, state
 from tierrank.aggregation.connectivity import Connectivity
 from tierrank.aggregation.lists import CountedLists, distinct, drawn_counts, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
-from tierrank.aggregation.scale import scale_from
-from tierrank.aggregation.summary import Parameter, WorthTable, worth_table
+from tierrank.aggregation.summary import Parameter, WorthTable, scale_from, worth_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.errors import Argument, ArgumentError, ArgumentWarning

@@ -18,7 +18,7 @@ from tierrank.aggregation.quasi_variances import quasi_variances
 from tierrank.aggregation.rank_intervals import rank_intervals
 from tierrank.aggregation.rank_probabilities import expected_ranks, top_k_probabilities
 from tierrank.aggregation.results import FittedWorths
-from tierrank.aggregation.scale import LOG_WORTHS, Scale, scale_from
+from tierrank.aggregation.summary import LOG_WORTHS, Scale, scale_from
 from tierrank.aggregation.through_time import WorthsThroughTime
 from tierrank.aggregation.tier_cuts import TierCut, cut_into_tiers
 from tierrank.data.rankings.games import Games
