@@ -5,7 +5,7 @@ import pytest
 
 from tierrank.aggregation.lists import distinct, weighted_lists
 from tierrank.report import counts
-from tierrank.report.counts import item_records, pair_counts
+from tierrank.report.from_fit import item_records, pair_counts
 
 ITEMS = 7
 

@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from tierrank.report.aggregation import Look, page_html
-from tierrank.report.look import contrast
+from tierrank.report.aggregation import Look, contrast, page_html
 from tierrank.report.plots import card_png
 
 PNG = base64.b64decode(

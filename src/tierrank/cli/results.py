@@ -18,8 +18,7 @@ from tierrank.cli.options import STDIN, STDOUT, option, said, stdout, waiting, w
 
 if TYPE_CHECKING:
     from tierrank.aggregation.results import FittedWorths
-    from tierrank.report.aggregation import AggregationPage
-    from tierrank.report.look import Look
+    from tierrank.report.aggregation import AggregationPage, Look
 
 SHOWN = 50  # items of the table, unless --top says otherwise
 
@@ -52,7 +51,7 @@ class Published:
 
     def look(self) -> Look:
         """Logo and colour, read and checked."""
-        from tierrank.report.look import Look
+        from tierrank.report.aggregation import Look
 
         return Look.of(self.logo, self.accent)
 

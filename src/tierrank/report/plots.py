@@ -14,7 +14,6 @@ from tierrank.errors import optional
 from tierrank.metrics import from_name
 from tierrank.ranking.comparison import Standing, best_mean
 from tierrank.report.content import AggregationPage, ItemRow, axis_of, number, rating_decimals
-from tierrank.report.look import Look
 from tierrank.storage import replace_file
 from tierrank.training import History
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from tierrank.aggregation.summary import WorthTable
     from tierrank.aggregation.through_time import WorthsThroughTime
+    from tierrank.report.aggregation import Look
 
 
 LOSS_COLOUR, METRIC_COLOUR = "tab:blue", "tab:orange"
@@ -74,9 +74,7 @@ def plot_curve(path: Path, history: History, *, title: str) -> None:
     save(figure, path)
 
 
-def plot_standings(
-    path: Path, standings: Sequence[Standing], *, title: str, xlabel: str | None = None
-) -> None:
+def plot_standings(path: Path, standings: Sequence[Standing], *, title: str) -> None:
     """A dot and its interval for each ranker, the first on top, and a line through the best."""
     figure, axes = _figure(7, 1.4 + 0.38 * len(standings))
     places = range(len(standings), 0, -1)
@@ -93,7 +91,7 @@ def plot_standings(
         )  # fmt: skip
     axes.set_yticks(list(places), [_shortened(each.name) for each in standings])
     axes.set_ylim(0.4, len(standings) + 0.75)
-    axes.set(title=title, xlabel=xlabel or f"{standings[0].metric}, with 95% interval")
+    axes.set(title=title, xlabel=f"{standings[0].metric}, with 95% interval")
     axes.grid(alpha=0.3, axis="x")
     save(figure, path)
 
@@ -285,7 +283,7 @@ _INK, _MUTED, _LINE, _BEST = "#1c2126", "#59626c", "#e4e6e9", "#0b5aa6"
 
 def card_png(page: AggregationPage, look: Look | None = None) -> bytes:
     """A PNG of 1200 by 630: title, what was counted, and the first ten with their intervals."""
-    colour = (look or Look()).on_paper() or _BEST
+    colour = (look.on_paper() if look else "") or _BEST
     rows = page.rows[:MOST_ROWS]
     decimals, axis = rating_decimals(page.rows), axis_of(rows)
     figure = new_figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=100, facecolor="white")
