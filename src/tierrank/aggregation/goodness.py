@@ -45,6 +45,7 @@ from tierrank.aggregation.games import Fixtures
 from tierrank.aggregation.lists import CountedLists, largest_ties
 from tierrank.aggregation.paired_likelihood import GamesTerm, probabilities, side_log_worths
 from tierrank.aggregation.summary import text_table
+from tierrank.names import counted
 from tierrank.training.optim import Hessian
 
 MOST_DRAWS, FEWEST_DRAWS = 199, 19
@@ -377,7 +378,7 @@ class GoodnessOfFit:
                  _small(pair.p_value), _small(pair.adjusted_p)]
             )  # fmt: skip
         lines = [
-            f"{len(self.first):,} pair{'s' * (len(self.first) != 1)} of {len(self.items):,} items "
+            f"{counted(len(self.first), 'pair')} of {len(self.items):,} items "
             f"met; Pearson's statistic is {self.statistic:.1f}, with "
             f"{_degrees(self.degrees_of_freedom)}",
             self.verdict(),
@@ -399,7 +400,7 @@ class GoodnessOfFit:
 
 
 def _degrees(number: int) -> str:
-    return f"{number:,} degree{'s' * (number != 1)} of freedom"
+    return counted(number, "degree of freedom", "degrees of freedom")
 
 
 def _small(p: float) -> str:

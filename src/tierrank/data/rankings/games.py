@@ -33,6 +33,7 @@ from tierrank.data.rankings.usual_names import complete
 from tierrank.data.tables.columns import BadColumn
 from tierrank.data.tables.opening import Sides, Table, TableFormat, open_table
 from tierrank.errors import Argument, ArgumentError, Column
+from tierrank.names import counted
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing, read_catalogue
@@ -497,17 +498,17 @@ class Games:
 
     def __repr__(self) -> str:
         rows, total = len(self), float(self.weights.sum())
-        sides = f"{len(self.names):,} side{'s' * (len(self.names) != 1)}"
+        sides = counted(len(self.names), "side")
         if bool((self.weights == 1).all()):
-            counted = f"{rows:,} game{'s' * (rows != 1)} of {sides}"
+            many = f"{counted(rows, 'game')} of {sides}"
         else:
-            counted = f"{rows:,} row{'s' * (rows != 1)} of weight {short(total)}, {sides}"
+            many = f"{counted(rows, 'row')} of weight {short(total)}, {sides}"
         won, lost, tied = (
             short(float(self.weights[self.outcome == outcome].sum()))
             for outcome in (FIRST, SECOND, TIE)
         )
         read = f"\n  read as: {self.read_as}" if self.read_as else ""
-        return f"Games({counted}: the first won {won}, the second won {lost}, {tied} tied){read}"
+        return f"Games({many}: the first won {won}, the second won {lost}, {tied} tied){read}"
 
 
 _ROW = "a row is (one side, the other, outcome)."
@@ -957,7 +958,7 @@ class OutcomeWords(NamedTuple):
         """What became of words that are no plain ties, by how often each was said."""
         found = []
         for word, number in sorted(counts.items()):
-            games = f'{number:,} game{"s" * (number != 1)} said "{word}", '
+            games = f'{counted(number, "game")} said "{word}", '
             plain = _plain(word)
             if plain in self.dropped:
                 found.append(f"{games}left out")
