@@ -23,7 +23,6 @@ from tierrank.aggregation.paired_likelihood import (
     GamesTerm,
     Model,
     PairedLoss,
-    PriorTerm,
     derivatives,
     probabilities,
     starting_t,
@@ -318,7 +317,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         begun = time.perf_counter()
         prior = prior_from(self.prior)
         ties = (self.ties or "refuse") if self.model == "bradley-terry" else None
-        _check_ties(fixtures, self.model, ties, prior)
+        check_ties(fixtures, self.model, ties, prior)
         if ties == "drop":
             fixtures = fixtures.without_ties()
         votes = None if fixtures.clusters is None else fixtures
@@ -737,13 +736,12 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
             information = loss.covariance(
                 Minimum(self._point), sandwich=False, names=self._titles(fixtures)
             )
-        prior = None if loss.prior is None else PriorTerm(loss.prior, loss.games)
         return GamesExpectation(
             loss.games,
             self._point,
             information,
             parameters=self.n_parameters_,
-            prior=None if prior is None else prior.hessian(self._point),
+            prior=None if loss.prior is None else loss.terms[1].hessian(self._point),
             exact=self.prior is None,
             drawing=drawing,
         )
@@ -890,7 +888,7 @@ def _start(loss: PairedLoss) -> FloatArray:
     """[parameters] equal worths, and the t that is right for the share of ties then."""
     games, start = loss.games, np.zeros(loss.games.size)
     if games.tie_at is not None:
-        share = _share_of_ties(games.fixtures, games.model, loss.prior)
+        share = share_of_ties(games.fixtures, games.model, loss.prior)
         start[games.tie_at] = starting_t(share)
     return start
 
@@ -902,16 +900,16 @@ def _connectivity(fixtures: Fixtures, prior: Prior | None) -> Connectivity | Non
     return connectivity(fixtures.to_games().to_rankings().tiers, ties_connect=True)
 
 
-def _share_of_ties(fixtures: Fixtures, model: Model, prior: Prior | None) -> float:
+def share_of_ties(fixtures: Fixtures, model: Model, prior: Prior | None) -> float:
     tied, games = fixtures.weights[fixtures.outcome == 0].sum(), fixtures.weights.sum()
     if isinstance(prior, PseudoItem) and model != "bradley-terry":
         games += 2 * prior.wins * len(fixtures.players)  # somebody won these
     return float(tied / games)
 
 
-def _check_ties(fixtures: Fixtures, model: Model, ties: str | None, prior: Prior | None) -> None:
+def check_ties(fixtures: Fixtures, model: Model, ties: str | None, prior: Prior | None) -> None:
     """Refuse ties, or the lack of them, that a model has no estimate for."""
-    share = _share_of_ties(fixtures, model, prior)
+    share = share_of_ties(fixtures, model, prior)
     if model == "bradley-terry":
         if ties == "refuse" and share:
             tied = fixtures.weights[fixtures.outcome == 0].sum()

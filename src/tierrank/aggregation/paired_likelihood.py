@@ -24,13 +24,20 @@ from scipy.special import expit, log_expit
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.games import Fixtures
-from tierrank.aggregation.terms import MatrixHessian, Prior, PseudoItem, Sum
+from tierrank.aggregation.terms import MatrixHessian, OnWorths, Prior, PseudoItem, Sum
 from tierrank.aggregation.votes import clustered_squares
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.pairwise import PAIRS
 from tierrank.names import GAME_MODELS, GameModel
 from tierrank.training import covariance
-from tierrank.training.optim import Hessian, Iterated, Minimum, by_cholesky, newton
+from tierrank.training.optim import (
+    Hessian,
+    Iterated,
+    Minimum,
+    TwiceDifferentiable,
+    by_cholesky,
+    newton,
+)
 
 Model = GameModel
 MODELS = GAME_MODELS
@@ -396,47 +403,42 @@ class GamesTerm:
         return hstack([wide, rest], format="csr")
 
 
-class PriorTerm:
-    """Minus the log-density of a prior of the players' log-worths.
+class PseudoGames:
+    """Minus the log-density of a `PseudoItem`, as a function of all parameters.
 
-    A pseudo-item is one more player, of log-worth 0 and never at home. What everybody won and lost
-    against it are games of the model: under one with ties, they could have been ties.
+    It is one more player, of log-worth 0 and never at home. What everybody won and lost against it
+    are games of the model: under one with ties, they could have been ties.
     """
 
-    def __init__(self, prior: Prior, games: GamesTerm) -> None:
-        self.prior, self.model = prior, games.model
+    def __init__(self, prior: PseudoItem, games: GamesTerm) -> None:
+        self.wins, self.model = prior.wins, games.model
         self.players, self.tie_at, self.size = games.players, games.tie_at, games.size
 
     def value_and_gradient(self, point: FloatArray) -> tuple[float, FloatArray]:
         """The value, and its [parameters] gradient."""
-        believed, gradient = self._log_density(point), np.zeros(self.size)
-        gradient[: self.players] = -believed.d
+        played, gradient = self._log_density(point), np.zeros(self.size)
+        gradient[: self.players] = -played.d
         if self.tie_at is not None:
-            gradient[self.tie_at] = -believed.t.sum()
-        return -float(believed.value.sum()), gradient
+            gradient[self.tie_at] = -played.t.sum()
+        return -float(played.value.sum()), gradient
 
     def hessian(self, point: FloatArray) -> Hessian:
         """The second derivatives."""
-        believed, matrix = self._log_density(point), np.zeros((self.size, self.size))
-        matrix[np.diag_indices(self.players)] = -believed.dd
+        played, matrix = self._log_density(point), np.zeros((self.size, self.size))
+        matrix[np.diag_indices(self.players)] = -played.dd
         if self.tie_at is not None:
-            matrix[: self.players, self.tie_at] = matrix[self.tie_at, : self.players] = -believed.dt
-            matrix[self.tie_at, self.tie_at] = -believed.tt.sum()
+            matrix[: self.players, self.tie_at] = matrix[self.tie_at, : self.players] = -played.dt
+            matrix[self.tie_at, self.tie_at] = -played.tt.sum()
         return MatrixHessian(matrix)
 
     def _log_density(self, point: FloatArray) -> Derivatives:
         """[players] what each adds to it, as a function of its log-worth and of t."""
-        w, nothing = point[: self.players], np.zeros(self.players)
-        if isinstance(self.prior, PseudoItem):
-            t = 0.0 if self.tie_at is None else float(point[self.tie_at])
-            won, lost = (
-                derivatives(self.model, np.full(self.players, outcome), w, t) for outcome in (1, -1)
-            )
-            both = zip(won, lost, strict=True)
-            return Derivatives(*(self.prior.wins * (one + other) for one, other in both))
-        precision = np.full(self.players, self.prior.precision)
+        w, t = point[: self.players], 0.0 if self.tie_at is None else float(point[self.tie_at])
+        won, lost = (
+            derivatives(self.model, np.full(self.players, outcome), w, t) for outcome in (1, -1)
+        )
         return Derivatives(
-            -precision * w**2 / 2, -precision * w, nothing, -precision, nothing, nothing
+            *(self.wins * (one + other) for one, other in zip(won, lost, strict=True))
         )
 
 
@@ -479,9 +481,12 @@ class PairedLoss(Sum):
         self, fixtures: Fixtures, model: Model, *, home: bool = False, prior: Prior | None = None
     ) -> None:
         self.games, self.prior = GamesTerm(fixtures, model, home=home), prior
-        super().__init__(
-            [self.games] if prior is None else [self.games, PriorTerm(prior, self.games)]
-        )
+        terms: list[TwiceDifferentiable] = [self.games]
+        if isinstance(prior, PseudoItem):
+            terms.append(PseudoGames(prior, self.games))
+        elif prior is not None:
+            terms.append(OnWorths(prior, self.games.size - self.games.players))
+        super().__init__(terms)
 
     def log_likelihood(self, point: FloatArray) -> float:
         """Σ weight · log P(outcome), without the prior."""

@@ -19,7 +19,7 @@ from tierrank.aggregation import state
 from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.aggregation.games import read_fixtures
 from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
-from tierrank.aggregation.paired import TITLES, PairedTies, _check_ties, _share_of_ties
+from tierrank.aggregation.paired import TITLES, PairedTies, check_ties, share_of_ties
 from tierrank.aggregation.paired_likelihood import derivatives, starting_t
 from tierrank.aggregation.periods import FAR, MOST, Calendar, Step, step_from
 from tierrank.aggregation.random_walk import (
@@ -356,7 +356,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
                 "each team by one word, or fit PairedTies"
             )
         ties = (self.ties or "refuse") if model == "bradley-terry" else None
-        _check_ties(fixtures, model, ties, GaussianPrior())
+        check_ties(fixtures, model, ties, GaussianPrior())
         if ties == "drop":
             times, fixtures = times[fixtures.outcome != 0], fixtures.without_ties()
         calendar, position = Calendar.of(times, self.step)
@@ -371,7 +371,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         ).counted()  # fmt: skip
         played = played._select(np.argsort(played.first, kind="stable"))
         start = (
-            [starting_t(_share_of_ties(fixtures, model, None))] if model != "bradley-terry" else []
+            [starting_t(share_of_ties(fixtures, model, None))] if model != "bradley-terry" else []
         )
         start += [0.0] * self.home
         items = tuple(fixtures.players[code] for code in used)
