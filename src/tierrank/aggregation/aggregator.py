@@ -601,11 +601,10 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         kept: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in kept.items() if name != "_parts"}
 
-    def _drawn(self, random: np.random.Generator) -> CountedLists | Votes:
-        self._counts("bootstrap")
+    def _drawn(self, random: np.random.Generator) -> Any:
         votes = self._votes
         if votes is None:
-            return self.lists_.drawn(random)
+            return super()._drawn(random)
         if votes.clusters is None:
             return votes.seen(drawn_counts(votes.counts, random))
         return votes.seen(votes.counts * drawn_clusters(votes.clusters, random))
@@ -643,7 +642,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
         return kind
 
     def _compute_covariance(self, kind: Kind) -> FloatArray:
-        self._counts(f"covariance of kind {kind!r}")
+        self._ask_lists(f"covariance of kind {kind!r}")
         outer = None
         matrix = self._whole(self._parts, self._prior).hessian(self._scores).matrix()
         if kind == "sandwich" and self._votes is not None and self._votes.clusters is not None:
@@ -661,7 +660,7 @@ class RankAggregator(FittedVotes, FittedLists, BaseEstimator):  # type: ignore[m
     def _covariance_of_some(self, codes: IntArray | None, kind: Kind) -> FloatArray:
         if codes is None or kind == "sandwich":
             return super()._covariance_of_some(codes, kind)
-        self._counts("covariance")
+        self._ask_lists("covariance")
         hessian = self._whole(self._parts, self._prior).hessian(self._scores)
         return columns(hessian, codes, len(self.items_), centred=self._prior is None)[:, codes]
 

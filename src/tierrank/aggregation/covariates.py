@@ -472,10 +472,6 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
         self._offset = float(self._scores(features).mean())
         self.log_worths_ = self._scores(features)
 
-    def _drawn(self, random: np.random.Generator) -> CountedLists:
-        self._counts("bootstrap")
-        return self.lists_.drawn(random)
-
     def _refit(self, lists: CountedLists, seed: int) -> FloatArray | None:
         rows = self._scaling.applied(self._features)
         if self.model == "neural":

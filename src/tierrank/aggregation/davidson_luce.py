@@ -642,7 +642,7 @@ class DavidsonLuce(OfLists, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _compute_covariance(self, kind: Kind) -> FloatArray:
-        self._counts(f"covariance of kind {kind!r}")
+        self._ask_lists(f"covariance of kind {kind!r}")
         return self._loss(self.lists_).covariance(self._point, sandwich=kind == "sandwich")
 
     def _loss(self, lists: CountedLists) -> DavidsonLuceLoss:
@@ -765,8 +765,7 @@ class DavidsonLuce(OfLists, BaseEstimator):  # type: ignore[misc]
     def _connected(self, lists: CountedLists) -> Connectivity:
         return connectivity(lists.tiers, ties_connect=True)
 
-    def _refit(self, drawn: FloatArray, seed: int) -> FloatArray | None:
-        lists = self.lists_.with_counts(drawn)
+    def _refit(self, lists: CountedLists, seed: int) -> FloatArray | None:
         if self.prior is None and not self._connected(lists).connected:
             return None
         if _tie_sizes(lists.tiers) != self.tie_sizes_:

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import rank_intervals, rank_probabilities, state
 from tierrank.aggregation.connectivity import Connectivity
-from tierrank.aggregation.lists import CountedLists, distinct, drawn_counts, weighted_lists
+from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
 from tierrank.aggregation.summary import Parameter, WorthTable, scale_from, worth_table
 from tierrank.data.rankings.container import Rankings
@@ -1182,13 +1182,9 @@ class FittedWorths(Worths):
         """The probability that somebody who is ahead by d wins a game."""
         return float(expit(d))
 
-    def _counts(self, what: str) -> FloatArray:
-        """[lists] how often each was seen; refuses `what` of a model that was loaded."""
-        raise NotImplementedError
-
     def _drawn(self, random: np.random.Generator) -> Any:
-        """As many lists as were seen, drawn from them; here, how often each."""
-        return drawn_counts(self._counts("bootstrap"), random)
+        """As many lists or games as were seen, drawn from them."""
+        raise NotImplementedError
 
     def _refit(self, drawn: Any, seed: int) -> FloatArray | None:
         """[items] log-worths by lists that were drawn; None: no finite estimate."""
@@ -1275,12 +1271,16 @@ class OfLists(FittedWorths):
     lists_: CountedLists
     _connectivity: Connectivity | None = None
 
-    def _counts(self, what: str) -> FloatArray:
+    def _ask_lists(self, what: str) -> None:
+        """Refuse `what` of a model that was loaded."""
         if not self.lists_.there:
             raise ValueError(
                 f"there is no {what} here: a model is saved without its lists. Fit again"
             )
-        return self.lists_.counts
+
+    def _drawn(self, random: np.random.Generator) -> Any:
+        self._ask_lists("bootstrap")
+        return self.lists_.drawn(random)
 
     def _counted(self, data: Any) -> CountedLists:
         """Lists in any form, each different one once."""
@@ -1295,7 +1295,7 @@ class OfLists(FittedWorths):
         """Which items were compared with which."""
         check_is_fitted(self)
         if self._connectivity is None:
-            self._counts("connectivity")
+            self._ask_lists("connectivity")
             self._connectivity = self._connected(self.lists_)
         return self._connectivity
 

@@ -855,9 +855,9 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
             'posterior, kind="information"'
         )
 
-    def _counts(self, what: str) -> FloatArray:
+    def _drawn(self, random: np.random.Generator) -> Any:
         raise ValueError(
-            f"there is no {what} of worths through time: what is drawn anew would lose its order "
+            "there is no bootstrap of worths through time: what is drawn anew would lose its order "
             "in time. Bands are those of the posterior"
         )
 
