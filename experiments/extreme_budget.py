@@ -46,8 +46,7 @@ from tierrank.extreme.sharding import Shards
 from tierrank.metrics import labels as label_metrics
 from tierrank.metrics import paired_test
 from tierrank.training import Checkpoint
-from tierrank.training.devices import own_randomness, seed_generators
-from tierrank.training.loop import Diverged
+from tierrank.training.loop import Diverged, own_randomness, seed_generators
 
 LIKE = "delicious-200k"
 SHOWN = ("P@1", "P@5", "PSP@5")

@@ -36,9 +36,8 @@ from tierrank.extreme.sharding import Shards
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers
 from tierrank.training import Checkpoint, Watch
-from tierrank.training.loop import Position
+from tierrank.training.loop import Course, Position
 from tierrank.training.progress import digest
-from tierrank.training.settings import Course
 
 BLOCK = 1 << 22  # numbers of labels × intervals that are held at once
 SMALLEST, LARGEST = 1e-30, 1e30  # of e^{w + c}: what float32 can be multiplied by

@@ -12,7 +12,7 @@ from torch import nn
 
 from tierrank._types import FloatArray
 from tierrank.training import History, Watch
-from tierrank.training.devices import own_randomness, seed_generators
+from tierrank.training.loop import own_randomness, seed_generators
 from tierrank.training.optim import TwiceDifferentiable
 from tierrank.training.perceptron import perceptron
 

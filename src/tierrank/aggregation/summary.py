@@ -12,8 +12,8 @@ import numpy as np
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.scale import LOG_WORTHS, Ratings, Scale
+from tierrank.errors import check_count
 from tierrank.training.covariance import MOST_DENSE, CoefficientTable, reach
-from tierrank.training.settings import check_count
 
 if TYPE_CHECKING:
     from tierrank.aggregation.results import Worths

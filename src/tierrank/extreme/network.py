@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding_bag
 
 from tierrank._types import AnyArray
+from tierrank.errors import check_count
 from tierrank.extreme.features import Features
 from tierrank.ranks import ALONE, Ranks
-from tierrank.training.settings import check_count
 
 ROWS = 256  # that labels are ranked for at once
 BLOCK = 1 << 14  # labels whose scores are there at once

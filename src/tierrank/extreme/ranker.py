@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import FloatArray
 from tierrank.data.multilabel import MultiLabelData, canonical_csr
+from tierrank.errors import check_count, check_size
 from tierrank.extreme.features import Features
 from tierrank.extreme.features import Name as FeaturesName
 from tierrank.extreme.network import Network, padded, skip_width, top_labels, widths
@@ -25,10 +26,9 @@ from tierrank.metrics import labels as label_metrics
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Watch
-from tierrank.training.devices import device_for
+from tierrank.training.loop import Accelerator, device_for
 from tierrank.training.perceptron import load_weights
-from tierrank.training.progress import digest
-from tierrank.training.settings import Accelerator, Learned, check_count, check_size, seed_from
+from tierrank.training.progress import Learned, digest, seed_from
 
 Updates = Literal["auto", "exact", "lazy"]
 

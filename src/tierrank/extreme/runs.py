@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tierrank.data.multilabel import MultiLabelData
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count, check_size
 from tierrank.extreme.features import check_features
 from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner
 from tierrank.extreme.network import Network, padded, top_labels, widths
@@ -25,10 +25,17 @@ from tierrank.losses.record import find_fused
 from tierrank.metrics import labels as label_metrics
 from tierrank.names import check_sampler
 from tierrank.training import Checkpoint, History, Watch
-from tierrank.training.devices import device_for, own_randomness, seed_generators
-from tierrank.training.loop import Evaluate, Position, WentAstray, train
-from tierrank.training.progress import named
-from tierrank.training.settings import Course, check_count, check_size, member_seed
+from tierrank.training.loop import (
+    Course,
+    Evaluate,
+    Position,
+    WentAstray,
+    device_for,
+    own_randomness,
+    seed_generators,
+    train,
+)
+from tierrank.training.progress import member_seed, named
 
 if TYPE_CHECKING:
     from tierrank.extreme.ranker import ExtremeRanker

@@ -37,8 +37,7 @@ from tierrank.storage import Arrays, load
 from tierrank.tiers import Tiers
 from tierrank.tiers.labels import as_keys, checked_lengths, group_rows
 from tierrank.training import Checkpoint, History, Watch
-from tierrank.training.progress import digest
-from tierrank.training.settings import Learned
+from tierrank.training.progress import Learned, digest
 
 THEIR_WORDS = {
     "n_estimators": "trees", "num_iterations": "trees", "num_boost_round": "trees",

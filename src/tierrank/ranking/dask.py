@@ -41,8 +41,7 @@ from tierrank.ranking.forest import Forest
 from tierrank.tiers.arrays import is_dask
 from tierrank.tiers.labels import group_rows
 from tierrank.training import Checkpoint, History, Watch
-from tierrank.training.progress import digest
-from tierrank.training.settings import seed_from
+from tierrank.training.progress import digest, seed_from
 
 if TYPE_CHECKING:
     from tierrank.ranking.boosted import BoostedRanker

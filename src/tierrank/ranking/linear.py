@@ -29,8 +29,7 @@ from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.covariance import CoefficientTable, coefficient_table
 from tierrank.training.optim import Journal, ascend, lbfgs
-from tierrank.training.progress import Tracker
-from tierrank.training.settings import seed_from
+from tierrank.training.progress import Tracker, seed_from
 
 NEAR_ENOUGH = 1e-7  # relative improvement at which Newton's method takes over
 MOST_NEWTON_FEATURES = 1000  # a step takes as many products with the Hessian as features

@@ -17,12 +17,13 @@ from sklearn.base import BaseEstimator
 
 from tierrank import metrics
 from tierrank._types import AnyArray, FloatArray
+from tierrank.errors import check_count
 from tierrank.names import did_you_mean
 from tierrank.ranking.boosted import by_size
 from tierrank.ranking.members import times_drawn, together
 from tierrank.tiers.labels import group_rows
 from tierrank.training import History, Watch
-from tierrank.training.settings import check_count, member_seed, seed_from
+from tierrank.training.progress import member_seed, seed_from
 
 PEERS = {
     "lightgbm": ("lambdarank", "rank_xendcg"),
