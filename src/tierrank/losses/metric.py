@@ -30,8 +30,7 @@ from tierrank.losses.likelihood import pl_partition
 from tierrank.losses.lists import TierOrder
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import native_computes
-from tierrank.plackett_luce.inputs import Scores
-from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
+from tierrank.plackett_luce.lists import FlatLists, Scores, upper_tier_weights
 from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import repeat
