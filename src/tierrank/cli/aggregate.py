@@ -15,10 +15,10 @@ import typer
 from tierrank import names
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.cluster import Cluster
 from tierrank.cli.options import (
     MODEL,
     STDOUT,
+    Cluster,
     argument,
     explained,
     named,

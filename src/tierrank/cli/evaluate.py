@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.cluster import Cluster
-from tierrank.cli.options import argument, explained, option, stdout
+from tierrank.cli.options import Cluster, argument, explained, option, stdout
 from tierrank.errors import ArgumentError
 from tierrank.names import metric_name
 

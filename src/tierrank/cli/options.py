@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 STDIN = Path("-")
+ANSWER = 15  # seconds that a scheduler has
 _MEMORY = Path("/proc/meminfo")
 _PYTHON_WORDS = {"None": None, "True": True, "False": False}
 
@@ -247,6 +248,7 @@ def argument(help: str, **more: Any) -> Any:
 DATA = "Data"
 MODEL = "Model"
 VALID = "Validation"
+CLUSTER = "Cluster"
 
 # fmt: off
 Kind = Annotated[str | None, option(
@@ -428,6 +430,58 @@ class Standings:
         elif self.as_csv:
             typer.echo(standings_csv(standings, raw=self.raw_csv), nl=False)
         return self.as_json or self.as_csv
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Who computes: this process, a Dask cluster that is there, or one that is started here."""
+
+    # fmt: off
+    dask: Annotated[str | None, option(
+        "Compute on the Dask cluster whose scheduler is there, as in tcp://10.0.0.1:8786.",
+        metavar="ADDRESS", panel=CLUSTER)] = None
+    workers: Annotated[int | None, option(
+        "Compute by so many Dask workers, which are started on this machine.", min=1, panel=CLUSTER,
+    )] = None
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        if self.dask is not None and self.workers is not None:
+            raise ValueError("--dask names a cluster, and --workers starts one: give one of them.")
+
+    def __bool__(self) -> bool:
+        return self.dask is not None or self.workers is not None
+
+    @contextmanager
+    def client(self) -> Iterator[Any]:
+        """A client of the cluster, which ends with the context if it was started here."""
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError:
+            raise ImportError(
+                '--dask and --workers need Dask: pip install "tierrank[distributed]"'
+            ) from None
+        if self.dask is not None:
+            try:
+                client = Client(self.dask, timeout=ANSWER)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise ConnectionError(
+                    f"{self.dask}: no Dask scheduler answered within {ANSWER} s. Is it running "
+                    "there? `dask scheduler` starts one, `dask worker ADDRESS` a worker."
+                ) from error
+            with client:
+                note(f"{_workers(len(client.nthreads()))}; dashboard: {client.dashboard_link}")
+                yield client
+            return
+        with LocalCluster(
+            n_workers=self.workers, processes=True, host="127.0.0.1", dashboard_address=":0"
+        ) as cluster, Client(cluster) as client:  # fmt: skip
+            note(f"{_workers(self.workers or 0)} here; dashboard: {client.dashboard_link}")
+            yield client
+
+
+def _workers(number: int) -> str:
+    return f"{number} Dask worker{'s' * (number != 1)}"
 
 
 def check_rankers(rankers: Sequence[Path], data: Path) -> None:

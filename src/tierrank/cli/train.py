@@ -11,9 +11,9 @@ import typer
 
 from tierrank.cli import options
 from tierrank.cli.app import app
-from tierrank.cli.cluster import Cluster
 from tierrank.cli.estimators import OPTIONS, as_options, check_names, default_kind, make_ranker
 from tierrank.cli.options import (
+    Cluster,
     argument,
     explained,
     note,

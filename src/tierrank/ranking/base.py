@@ -23,11 +23,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from tierrank import losses, metrics
+from tierrank import metrics
 from tierrank._types import AnyArray
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.tables.columns import BadColumn, frame_columns, is_frame
-from tierrank.losses.objective import Objective
+from tierrank.losses.objective import Objective, from_name
 from tierrank.ranking import members
 from tierrank.ranking.features import Steps, steps_from
 from tierrank.ranking.features.base import RANKS, check_finite
@@ -676,9 +676,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     def _objective(self) -> Objective:
         """The objective as a module, one loss a list; it may have parameters of its own."""
         try:
-            return losses.from_name(
-                self.objective, **(self.objective_params or {}), reduction="none"
-            )
+            return from_name(self.objective, **(self.objective_params or {}), reduction="none")
         except TypeError as error:
             raise ValueError(f"objective_params do not fit {self.objective}: {error}") from None
 
