@@ -26,12 +26,9 @@ from torch import Tensor
 
 import tierrank as tr
 from tierrank.data import MultiLabelData
-from tierrank.extreme.features import Features
-from tierrank.extreme.learner import LabelLearner
-from tierrank.extreme.network import Network, SparseRows
-from tierrank.extreme.optimisers import RowOptimiser
-from tierrank.extreme.ranker import ExtremeRanker
-from tierrank.extreme.runs import Race, Runs, checked_rates, hold_out
+from tierrank.extreme.learner import LabelLearner, RowOptimiser
+from tierrank.extreme.network import Features, Network, SparseRows
+from tierrank.extreme.ranker import ExtremeRanker, Race, Runs, checked_rates, hold_out
 from tierrank.extreme.sharding import Shards
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers

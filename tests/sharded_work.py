@@ -13,9 +13,8 @@ from scipy.sparse import csr_matrix
 import tierrank as tr
 from tierrank.extreme import FUSED, head, network
 from tierrank.extreme.head import fused_losses
-from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner
+from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner, RowOptimiser
 from tierrank.extreme.network import Network, top_labels
-from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.samplers import sampler_from
 from tierrank.extreme.sharding import Shards
 from tierrank.training.batches import Share

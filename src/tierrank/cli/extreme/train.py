@@ -274,7 +274,7 @@ def _describe(ranker: ExtremeRanker, parts: Parts, *, data_ranks: int) -> None:
     several = "s" * (len(rates(ranker)) > 1)
     halving = ", dropped when behind" * (ranker.halving and len(rates(ranker)) > 1)
     console.print(f"ExtremeRanker by {ranker.objective}, learning rate{several} {tried}{halving}")
-    from tierrank.extreme.features import Features
+    from tierrank.extreme.network import Features
 
     learned = Features.learned(data.X, ranker.features)
     console.print(f"{learned.sentence}{', linear path beside' * ranker.skip}", markup=False)
@@ -454,7 +454,7 @@ def _fused_objective(name: str) -> str:
 
 def _check_rates(ranker: ExtremeRanker, with_valid: bool) -> None:
     from tierrank.data import MultiLabelData
-    from tierrank.extreme.runs import checked_rates
+    from tierrank.extreme.ranker import checked_rates
 
     if not with_valid and ranker.validation == 0 and len(rates(ranker)) > 1:
         raise ValueError(
