@@ -27,8 +27,7 @@ from tierrank.aggregation.results import FittedWorths
 from tierrank.aggregation.summary import Parameter
 from tierrank.errors import Argument, ArgumentError, ArgumentWarning
 from tierrank.names import did_you_mean
-from tierrank.tiers.arrays import preview
-from tierrank.tiers.catalogue import is_missing
+from tierrank.tiers.arrays import is_missing, preview
 from tierrank.training.covariance import Kind, reach
 
 DENSE = 0.1  # part of a sparse matrix that is there, from which a dense one is quicker

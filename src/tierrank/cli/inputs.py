@@ -20,7 +20,7 @@ from tierrank.data.ranking_data import Categories, Part
 from tierrank.data.tables.opening import absent
 from tierrank.errors import ArgumentError
 from tierrank.metrics.evaluation import Lists, read_lists
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.build import group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

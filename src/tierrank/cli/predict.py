@@ -76,7 +76,7 @@ def ranks_of(rows: RankingData, scores: FloatArray) -> IntArray:
     """[rows] the place of each row in its query, from 1; of equal scores the first row is first."""
     import numpy as np
 
-    from tierrank.tiers.labels import group_rows
+    from tierrank.tiers.build import group_rows
 
     query, keys = group_rows(rows.qid, len(rows))
     order = np.lexsort((-scores, query))  # stable

@@ -12,7 +12,7 @@ from tierrank._types import AnyArray, FloatArray
 from tierrank.data.mapped import rows_of
 from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.build import group_rows
 
 Missing = float | Literal["keep"]
 Categories = Sequence[str] | Literal["auto"]

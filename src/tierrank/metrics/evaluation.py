@@ -28,7 +28,7 @@ from tierrank.tiers.arrays import (
     stable_order,
     to_numpy,
 )
-from tierrank.tiers.labels import as_keys, checked_lengths, group_rows
+from tierrank.tiers.build import as_keys, checked_lengths, group_rows
 
 Measure = Callable[..., Any]
 Gain = Literal["exp2", "linear"] | Callable[[FloatArray], Any]

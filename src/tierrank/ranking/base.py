@@ -35,7 +35,7 @@ from tierrank.ranking.positions import ONCE_EACH, Shown, checked_shown
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays, load
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import as_keys, checked_lengths, group_rows
+from tierrank.tiers.build import as_keys, checked_lengths, group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.progress import Learned, digest
 

@@ -22,7 +22,7 @@ from tierrank.ranking.members import Refit
 from tierrank.ranking.neural import NeuralRanker
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.build import group_rows
 from tierrank.training import History, Watch
 from tierrank.training.progress import named, seed_from
 

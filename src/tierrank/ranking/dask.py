@@ -39,7 +39,7 @@ from tierrank.ranking.derivatives import BoostingObjective, newton_step
 from tierrank.ranking.features import Impute, QueryScale, Steps, steps_from
 from tierrank.ranking.forest import Forest
 from tierrank.tiers.arrays import is_dask
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.build import group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.progress import digest, seed_from
 

@@ -23,7 +23,7 @@ from tierrank._types import AnyArray
 from tierrank.data.mapped import stacked
 from tierrank.errors import Argument, ArgumentError, check_count
 from tierrank.ranks import ALONE, Ranks
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.build import group_rows
 from tierrank.training import Checkpoint, Watch
 from tierrank.training.progress import member_seed, named
 

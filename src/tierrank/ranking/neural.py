@@ -25,7 +25,7 @@ from tierrank.ranking.positions import biases_of
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.build import group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.batches import ListBatch, ListBatches, as_float32, dense_rows
 from tierrank.training.loop import (

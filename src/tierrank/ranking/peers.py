@@ -21,7 +21,7 @@ from tierrank.errors import check_count
 from tierrank.names import did_you_mean
 from tierrank.ranking.boosted import by_size
 from tierrank.ranking.members import times_drawn, together
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.build import group_rows
 from tierrank.training import History, Watch
 from tierrank.training.progress import member_seed, seed_from
 

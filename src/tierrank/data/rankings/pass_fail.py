@@ -16,7 +16,7 @@ from tierrank.data.rankings.wide_tables import catalogued, numbers_or_words
 from tierrank.data.tables.columns import MISSING
 from tierrank.data.tables.opening import Table, TableFormat, open_table
 from tierrank.errors import Column
-from tierrank.tiers.catalogue import is_missing
+from tierrank.tiers.arrays import is_missing
 
 PASSED = ("1", "true", "yes", "pass", "passed", "correct", "solved", "resolved")
 FAILED = (

@@ -8,7 +8,7 @@ import numpy as np
 
 from tierrank._types import AnyArray, FloatArray
 from tierrank.data.clicks import ClickLog
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.build import group_rows
 
 ClickModel = Literal["position-based", "cascade", "plackett-luce"]
 

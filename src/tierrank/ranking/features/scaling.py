@@ -19,7 +19,7 @@ from tierrank.ranking.features.base import (
     unit_power,
 )
 from tierrank.tiers.arrays import list_of_entry, offsets, run_starts, stable_order
-from tierrank.tiers.labels import as_keys, group_rows
+from tierrank.tiers.build import as_keys, group_rows
 
 
 @travels
