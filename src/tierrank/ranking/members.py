@@ -29,12 +29,13 @@ from tierrank.training.progress import member_seed, named
 
 if TYPE_CHECKING:
     from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
+    from tierrank.ranking.peers import TreePeer
 
 Refit = bool | Literal["auto"]
 Rows = tuple[tuple[Any, AnyArray], tuple[Any, AnyArray | None]]  # (X, y), (qid, lengths)
 
 
-def will_refit(ranker: Ranker, *, validated: bool, clicks: bool) -> bool:
+def will_refit(ranker: Ranker | TreePeer, *, validated: bool, clicks: bool) -> bool:
     """Check the settings; whether a refit is to follow.
 
     Parameters
