@@ -20,8 +20,8 @@ from tierrank.losses.objective import Objective
 from tierrank.losses.record import Hessian
 from tierrank.plackett_luce.kernels import kernel_for
 from tierrank.plackett_luce.lists import FlatLists, NonFiniteScore, upper_tier_weights
+from tierrank.ranking.base import Shown
 from tierrank.ranking.linear_loss import LinearLoss, bias_loss
-from tierrank.ranking.positions import Shown
 from tierrank.tiers import Tiers
 from tierrank.training.optim import by_eigenvectors
 

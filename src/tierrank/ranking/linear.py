@@ -14,7 +14,7 @@ from tierrank._types import AnyArray
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses import find
 from tierrank.losses.objective import Objective
-from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
+from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, biases_of
 from tierrank.ranking.linear_loss import (
     MOST_NEWTON_STEPS,
     LinearLoss,
@@ -24,7 +24,6 @@ from tierrank.ranking.linear_loss import (
     linear_scores,
 )
 from tierrank.ranking.members import Refit, mean_of
-from tierrank.ranking.positions import biases_of
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.covariance import CoefficientTable, coefficient_table

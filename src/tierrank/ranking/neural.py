@@ -16,12 +16,11 @@ from tierrank._types import AnyArray
 from tierrank.errors import check_count, check_size
 from tierrank.losses.objective import Objective
 from tierrank.losses.positions import PositionBias
-from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, below
+from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, below, biases_of
 from tierrank.ranking.features.base import parts_of
 from tierrank.ranking.linear_loss import bias_loss, fitted_biases
 from tierrank.ranking.members import Refit, mean_of
 from tierrank.ranking.networks import Scorer
-from tierrank.ranking.positions import biases_of
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
