@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tierrank.cli.extreme.inputs import Parts
-    from tierrank.cli.training import TrainingFolder
+    from tierrank.cli.train import TrainingFolder
     from tierrank.data import MultiLabelData
     from tierrank.extreme.ranker import ExtremeRanker
 
@@ -132,7 +132,7 @@ def train(
     check_label_names(objective, metric, sampler)
 
     from tierrank.cli.extreme.inputs import read_parts
-    from tierrank.cli.training import TrainingFolder, after_restart, train_into
+    from tierrank.cli.train import TrainingFolder, after_restart, train_into
 
     options.use_threads(threads)
     ranker = make_label_ranker(
@@ -188,7 +188,7 @@ def _help_first(
     import typer
 
     import tierrank
-    from tierrank.cli.training import has_steps
+    from tierrank.cli.train import has_steps
 
     try:
         fit(ranker, parts, folder.checkpoint)
