@@ -7,6 +7,6 @@ of a training, `progress` shows how work goes on.
 """
 
 from tierrank.__main__ import main
-from tierrank.cli.app import app
+from tierrank.cli.options import app
 
 __all__ = ["app", "main"]

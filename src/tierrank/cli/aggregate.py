@@ -14,11 +14,11 @@ import typer
 
 from tierrank import names
 from tierrank.cli import options
-from tierrank.cli.app import app
 from tierrank.cli.options import (
     MODEL,
     STDOUT,
     Cluster,
+    app,
     argument,
     explained,
     named,

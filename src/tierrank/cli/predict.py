@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tierrank.cli import options
-from tierrank.cli.app import app
-from tierrank.cli.options import argument, explained, option, stderr, stdout
+from tierrank.cli.options import app, argument, explained, option, stderr, stdout
 from tierrank.names import EXPORTS, export_format
 
 if TYPE_CHECKING:

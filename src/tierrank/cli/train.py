@@ -24,11 +24,11 @@ import typer
 import tierrank
 from tierrank import storage
 from tierrank.cli import options
-from tierrank.cli.app import app
 from tierrank.cli.estimators import OPTIONS, as_options, check_names, default_kind, make_ranker
 from tierrank.cli.options import (
     INTERRUPTED,
     Cluster,
+    app,
     argument,
     can_draw,
     explained,

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tierrank import names
 from tierrank.cli import options
-from tierrank.cli.app import extreme
 from tierrank.cli.estimators import OPTIONS, as_options, checked_settings
 from tierrank.cli.extreme.inputs import Data, LabelledRows
 from tierrank.cli.options import (
     INTERRUPTED,
     available,
     explained,
+    extreme,
     note,
     option,
     parse_settings,
