@@ -43,10 +43,9 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 import tierrank as tr
-from tierrank.extreme.learner import LabelBatches, LabelLearner
+from tierrank.extreme.head import FusedObjective, Loss
+from tierrank.extreme.learner import LabelBatches, LabelLearner, RowOptimiser
 from tierrank.extreme.network import Network
-from tierrank.extreme.optimisers import RowOptimiser
-from tierrank.extreme.rest import FusedObjective, Loss
 from tierrank.extreme.samplers import sampler_from
 from tierrank.extreme.sharding import Shards
 from tierrank.ranks import ALONE

@@ -101,7 +101,7 @@ def write_commands(app: Any) -> None:
     from sphinx.util.osutil import ensuredir
     from sphinx.util.rst import escape
 
-    from tierrank.cli.app import app as commands
+    from tierrank.cli.options import app as commands
 
     lines = [
         "Commands",

@@ -28,7 +28,7 @@ from tierrank.metrics import from_name
 from tierrank.ranking.boosted import BoostedRanker
 from tierrank.ranking.comparison import Standing, compare, query_folds, standings
 from tierrank.storage import replace_file
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 
 METRIC = "ndcg@10"
 FOLDS = 5

@@ -37,17 +37,14 @@ from printed import SIX
 from tierrank import storage
 from tierrank.data import MultiLabelData
 from tierrank.data.synthetic import label_sets
-from tierrank.extreme.features import Features
 from tierrank.extreme.learner import LabelBatches, LabelLearner
-from tierrank.extreme.network import top_labels
-from tierrank.extreme.ranker import ExtremeRanker
-from tierrank.extreme.runs import Runs, checked_rates
+from tierrank.extreme.network import Features, top_labels
+from tierrank.extreme.ranker import ExtremeRanker, Runs, checked_rates
 from tierrank.extreme.sharding import Shards
 from tierrank.metrics import labels as label_metrics
 from tierrank.metrics import paired_test
 from tierrank.training import Checkpoint
-from tierrank.training.devices import own_randomness, seed_generators
-from tierrank.training.loop import Diverged
+from tierrank.training.loop import Diverged, own_randomness, seed_generators
 
 LIKE = "delicious-200k"
 SHOWN = ("P@1", "P@5", "PSP@5")

@@ -26,19 +26,15 @@ from torch import Tensor
 
 import tierrank as tr
 from tierrank.data import MultiLabelData
-from tierrank.extreme.features import Features
-from tierrank.extreme.learner import LabelLearner
-from tierrank.extreme.network import Network, SparseRows
-from tierrank.extreme.optimisers import RowOptimiser
-from tierrank.extreme.ranker import ExtremeRanker
-from tierrank.extreme.runs import Race, Runs, checked_rates, hold_out
+from tierrank.extreme.learner import LabelLearner, RowOptimiser
+from tierrank.extreme.network import Features, Network, SparseRows
+from tierrank.extreme.ranker import ExtremeRanker, Race, Runs, checked_rates, hold_out
 from tierrank.extreme.sharding import Shards
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers
 from tierrank.training import Checkpoint, Watch
-from tierrank.training.loop import Position
+from tierrank.training.loop import Course, Position
 from tierrank.training.progress import digest
-from tierrank.training.settings import Course
 
 BLOCK = 1 << 22  # numbers of labels × intervals that are held at once
 SMALLEST, LARGEST = 1e-30, 1e30  # of e^{w + c}: what float32 can be multiplied by

@@ -13,7 +13,7 @@ from tierrank.data import RankingData, read, read_folds
 from tierrank.data.letor import read_letor_files
 from tierrank.ranking.comparison import hold_out
 from tierrank.ranking.features import QueryScale
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 
 YAHOO = ("set1.train.txt", "set1.valid.txt", "set1.test.txt")
 PACKED = ("", ".gz", ".xz", ".bz2")

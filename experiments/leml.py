@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from tierrank._types import AnyArray as Array
+from tierrank.errors import check_count, check_size
 from tierrank.training import Progress, Watch
-from tierrank.training.settings import check_count, check_size, seed_from
+from tierrank.training.progress import seed_from
 
 LARGEST = 1e100  # the squares of larger features may not be finite
 BLOCK = 2**22  # scores held at once

@@ -29,7 +29,7 @@ from scores import Figure, Scores, p_text
 from tierrank import losses, metrics
 from tierrank.data import RankingData
 from tierrank.ranking.features import Standardize
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 
 FEATURES = "first-order"
 DEPTHS = range(1, 11)

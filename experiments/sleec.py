@@ -25,8 +25,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tierrank._native import inner_products
 from tierrank._types import AnyArray as Array
+from tierrank.errors import check_count, check_size
 from tierrank.training import Progress, Watch
-from tierrank.training.settings import check_count, check_size, seed_from
+from tierrank.training.progress import seed_from
 
 ROWS_A_CLUSTER = 4000  # where the number of clusters is not given
 ROWS_AT_ONCE = 1024  # in prediction: their votes are held together

@@ -11,7 +11,7 @@ import sys
 _IMPORTED = (
     "tierrank.cli",
     "tierrank.cli.inputs",
-    "tierrank.cli.training",
+    "tierrank.cli.train",
     "tierrank.cli.progress",
     "tierrank.ranking.linear",
     "tierrank.ranking.neural",

@@ -13,14 +13,12 @@ from scipy.sparse import csr_matrix
 import tierrank as tr
 from tierrank.extreme import FUSED, head, network
 from tierrank.extreme.head import fused_losses
-from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner
+from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner, RowOptimiser
 from tierrank.extreme.network import Network, top_labels
-from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.samplers import sampler_from
 from tierrank.extreme.sharding import Shards
 from tierrank.training.batches import Share
-from tierrank.training.devices import own_randomness, seed_generators
-from tierrank.training.loop import Diverged
+from tierrank.training.loop import Diverged, own_randomness, seed_generators
 
 CPU = torch.device("cpu")
 LISTS, LABELS, WIDTH, ROWS, FEATURES = 9, 700, 6, 26, 15

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tierrank as tr
-from tierrank.cli.app import app
+from tierrank.cli.options import app
 from tierrank.integrations import sentence_transformers, transformers
 
 ROOT = Path(__file__).resolve().parents[1]

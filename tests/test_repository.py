@@ -111,7 +111,7 @@ commands, kept = sys.argv[1:], os.dup(1)
 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 os.dup2(1, 2)
 for typed in ["--help", *commands]:
-    loaded = "tierrank.cli.app" in sys.modules
+    loaded = "tierrank.cli.options" in sys.modules
     if loaded and os.fork():
         os.wait()
         continue
@@ -133,13 +133,13 @@ for typed in ["--help", *commands]:
 @pytest.mark.parametrize("typed", TYPED)
 def test_help_and_typing_mistakes_do_not_wait_for_torch(typed, loaded_when_typed):
     names = loaded_when_typed[typed]
-    assert "tierrank.cli.app" in names
+    assert "tierrank.cli.options" in names
     assert [name for name in ("torch", "numpy", "sklearn") if name in names] == []
 
 
 def test_help_in_a_python_of_its_own_does_not_wait_for_torch_either():
     names, said = loaded_by("from tierrank.__main__ import main; main()", "--help")
-    assert "tierrank.cli.app" in names, said
+    assert "tierrank.cli.options" in names, said
     assert [name for name in ("torch", "numpy", "sklearn") if name in names] == []
 
 

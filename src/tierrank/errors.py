@@ -1,7 +1,12 @@
-"""Complaints and advice that name arguments, so that a command can spell them as its options."""
+"""Complaints and advice that name arguments, so that a command can spell them as its options.
+
+And the checks that many arguments go through.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -71,6 +76,28 @@ class ArgumentError(_Spelled, ValueError):
 
 class ArgumentWarning(_Spelled, UserWarning):
     """The same of something that goes on all the same."""
+
+
+def check_count(name: str, value: int, *, least: int = 1) -> None:
+    """Refuse what is no whole number from `least` on."""
+    try:
+        fits = operator.index(value) >= least and not isinstance(value, bool)
+    except TypeError:
+        fits = False
+    if not fits:
+        what = f" is a whole number, {least} or more, not {value!r}"
+        raise ArgumentError(Argument(name), what)
+
+
+def check_size(name: str, value: float, *, zero: bool = False) -> None:
+    """Refuse what is no finite number above 0 (or 0, if that has a meaning)."""
+    try:
+        fits = math.isfinite(value) and (value > 0 or (zero and value == 0))
+    except TypeError:
+        fits = False
+    if not fits:
+        what = f" is a number above 0{' or 0' if zero else ''}, not {value!r}"
+        raise ArgumentError(Argument(name), what)
 
 
 def optional(library: str, what: str, extra: str) -> Any:

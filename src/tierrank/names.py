@@ -77,6 +77,42 @@ TableKind = Literal[
 ]  # fmt: skip
 TABLE_KINDS: tuple[TableKind, ...] = get_args(TableKind)
 
+THEIR_WORDS = {
+    "n_estimators": "trees", "num_iterations": "trees", "num_boost_round": "trees",
+    "num_trees": "trees", "iterations": "trees", "eta": "learning_rate",
+    "num_leaves": "leaves", "max_leaves": "leaves", "max_depth": "depth",
+    "min_child_samples": "min_rows_per_leaf", "min_data_in_leaf": "min_rows_per_leaf",
+    "min_child_weight": "min_hessian_per_leaf", "min_sum_hessian_in_leaf": "min_hessian_per_leaf",
+    "reg_lambda": "l2", "lambda_l2": "l2", "l2_leaf_reg": "l2",
+    "subsample": "row_fraction", "bagging_fraction": "row_fraction",
+    "colsample_bytree": "feature_fraction", "max_bin": "bins",
+    "early_stopping_rounds": "patience", "early_stopping_round": "patience",
+    "eval_metric": "metric", "n_jobs": "threads", "num_threads": "threads", "nthread": "threads",
+    "seed": "random_state",
+    "reg_alpha": "library_params", "lambda_l1": "library_params", "gamma": "library_params",
+    "min_split_gain": "library_params", "min_gain_to_split": "library_params",
+    "categorical_feature": "categories", "cat_features": "categories",
+    "enable_categorical": "categories",
+}  # fmt: skip
+"""What LightGBM, XGBoost and CatBoost call the arguments of our rankers."""
+
+THEIR_FIT_WORDS = {
+    "sample_weight": "weights, one a list, in order of first appearance",
+    "eval_group": "eval_set=[(X, y, qid)]",
+    "eval_qid": "eval_set=[(X, y, qid)]",
+    "groups": "qid, one a row, or group, one size a list",
+    "position": "positions, one a row, counted from 1",
+    "eval_metric": "the constructor's metric",
+    "eval_at": "the constructor's metric, as in metric='ndcg@5'",
+    "early_stopping_rounds": "the constructor's patience",
+    "callbacks": "watch, which is called after every step",
+    "verbose": "watch, which is called after every step",
+    "xgb_model": "init_model",
+    "categorical_feature": "the constructor's categories",
+    "cat_features": "the constructor's categories",
+}
+"""What they call the arguments of `fit`, and what to write."""
+
 
 def metric_name(name: str) -> tuple[str, int | None]:
     """The metric that is meant by `nDCG@10`, and its cutoff; None without one."""

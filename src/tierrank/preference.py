@@ -15,8 +15,7 @@ from torch import Tensor
 
 from tierrank.losses.objective import Reduction
 from tierrank.losses.record import Entry, find
-from tierrank.plackett_luce.inputs import can_look, check_finite
-from tierrank.plackett_luce.lists import check_is_tiers
+from tierrank.plackett_luce.lists import can_look, check_finite, check_is_tiers
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers
 

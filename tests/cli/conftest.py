@@ -10,8 +10,9 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from tierrank.cli import app, training
+from tierrank.cli import app
 from tierrank.data import RankingData, write_letor
+from tierrank.report import plots
 from tierrank.report.plots import plot_curve
 
 FEATURES = 4
@@ -45,7 +46,7 @@ def _empty_curves(request):
     """To draw the curve takes far longer than a small training: most tests do without."""
     with pytest.MonkeyPatch.context() as patch:
         if "drawn_curves" not in request.fixturenames:
-            patch.setattr(training, "plot_curve", lambda path, *_, **__: path.write_bytes(b""))
+            patch.setattr(plots, "plot_curve", lambda path, *_, **__: path.write_bytes(b""))
         yield
 
 
@@ -131,7 +132,7 @@ def train_once(run, tmp_path_factory):
         if options not in trained:
             trained[options] = folder / str(len(trained))
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(training, "plot_curve", plot_curve)
+                patch.setattr(plots, "plot_curve", plot_curve)
                 ran = run("train", file, "--model", "linear", *options, "--out", trained[options])
             assert ran.code == 0, ran.text
         return shutil.copytree(trained[options], out)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dask_server import served
-from tierrank.cli import cluster
+from tierrank.cli import options
 from tierrank.cli.progress import FitDisplay
 
 pytest.importorskip("distributed")
@@ -68,7 +68,7 @@ def test_a_cluster_and_the_start_of_one_are_not_asked_for_together(run, tmp_path
     ],
 )
 def test_what_is_not_for_a_cluster_is_refused_by_name(run, tmp_path, monkeypatch, more, said):
-    monkeypatch.setattr(cluster.Cluster, "client", lambda self: nullcontext("a client"))
+    monkeypatch.setattr(options.Cluster, "client", lambda self: nullcontext("a client"))
     races().to_parquet(tmp_path / "all.parquet")
     ran = run("aggregate", tmp_path / "all.parquet", "--workers", "1", *more)
     assert ran.code == 1
@@ -79,7 +79,7 @@ def test_what_is_not_for_a_cluster_is_refused_by_name(run, tmp_path, monkeypatch
 
 
 def test_a_cluster_that_is_not_there(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "ANSWER", 1)
+    monkeypatch.setattr(options, "ANSWER", 1)
     races().to_parquet(tmp_path / "all.parquet")
     ran = run(
         "aggregate", tmp_path / "all.parquet", "--dask", "tcp://127.0.0.1:1", "--json",

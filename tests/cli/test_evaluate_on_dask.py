@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import tierrank as tr
-from tierrank.cli import cluster
+from tierrank.cli import options
 
 pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
@@ -74,7 +74,7 @@ def test_workers_find_the_figures_of_one_process(run, tmp_path, models):
     ],
 )
 def test_what_does_not_go_together_is_refused(run, tmp_path, monkeypatch, models, more, said):
-    monkeypatch.setattr(cluster.Cluster, "client", lambda self: nullcontext("a client"))
+    monkeypatch.setattr(options.Cluster, "client", lambda self: nullcontext("a client"))
     monkeypatch.setattr("tierrank.data.cluster.client_of", lambda client: client)
     table().to_parquet(tmp_path / "all.parquet", index=False)
     ran = run("evaluate", *models, tmp_path / "all.parquet", "--workers", "1", *more)

@@ -209,7 +209,7 @@ def test_without_validation_data_all_epochs_are_taken(train, files):
 def test_memory_is_that_of_the_networks_and_of_what_adam_remembers(
     settings, rates, judged, best, earlier, moments
 ):
-    from tierrank.extreme.optimisers import RowOptimiser
+    from tierrank.extreme.learner import RowOptimiser
 
     ranker = tr.ExtremeRanker(**({"hidden": 6} | settings))
     ranker.n_features_in_, ranker.n_labels_ = 11, 13

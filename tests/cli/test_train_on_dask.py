@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import tierrank as tr
-from tierrank.cli import cluster
+from tierrank.cli import options
 from tierrank.ranking.dask import ClusterRows
 
 pytest.importorskip("distributed")
@@ -56,7 +56,7 @@ def test_workers_that_it_starts_train_on_a_folder_of_parquet(run, tmp_path):
 def test_clusters_that_are_not_there_and_options_that_do_not_go_together(
     run, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(cluster, "ANSWER", 1)
+    monkeypatch.setattr(options, "ANSWER", 1)
     table(4, 0).to_parquet(tmp_path / "rows.parquet")
     command = ("train", tmp_path / "rows.parquet", "--out", tmp_path / "model")
     ran = run(*command, "--dask", "tcp://127.0.0.1:1")

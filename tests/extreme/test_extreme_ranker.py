@@ -12,7 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 import tierrank as tr
 from tierrank import storage
-from tierrank.extreme import FUSED, runs
+from tierrank.extreme import FUSED
+from tierrank.extreme import ranker as extreme_ranker
 from tierrank.storage import StorageError
 from tierrank.training import Checkpoint, History
 from tierrank.training.loop import Position
@@ -142,7 +143,7 @@ def test_exact_updates_are_the_default_for_small_matrices_and_lazy_ones_differ(m
     exact, auto, lazy = (small(updates=kind).fit(X, Y) for kind in ("exact", "auto", "lazy"))
     assert_same_model(exact, auto)
     assert not np.array_equal(weights(exact)[0]["features"], weights(lazy)[0]["features"])
-    monkeypatch.setattr(runs, "EXACT_WEIGHTS", 40 * 8 - 1)
+    monkeypatch.setattr(extreme_ranker, "EXACT_WEIGHTS", 40 * 8 - 1)
     assert_same_model(small().fit(X, Y), lazy)
 
 
@@ -219,7 +220,7 @@ class Curves:
             end = Position(0, history, epoch=len(history.steps), finished=True)
             return runs.ranker._network(), end
 
-        monkeypatch.setattr(runs.Runs, "_run", run)
+        monkeypatch.setattr(extreme_ranker.Runs, "_run", run)
 
 
 MIDDLE = [0.30, 0.40, 0.45, 0.46, 0.47, 0.48, 0.48, 0.48, 0.48]
@@ -251,7 +252,7 @@ def test_halving_chooses_as_the_grid_does_for_less(slow, fast, best, given, monk
 
 def test_a_race_judges_by_the_validation_rows_alone():
     """Rows to be predicted are not there yet, and those held out do not change what is learned."""
-    taught, judged = runs.hold_out(TRAIN, 0.25, 0)
+    taught, judged = extreme_ranker.hold_out(TRAIN, 0.25, 0)
     rates = [1e-3, 0.02, 0.3]
     ranker = small(learning_rate=rates).fit(X, Y)
     again = small(learning_rate=rates, validation=0.5).fit(

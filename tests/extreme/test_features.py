@@ -8,8 +8,8 @@ from sklearn.preprocessing import normalize
 
 import tierrank as tr
 from tierrank.data import read_xc, write_xc
-from tierrank.extreme import features
-from tierrank.extreme.features import Features
+from tierrank.extreme import network
+from tierrank.extreme.network import Features
 
 RNG = np.random.default_rng(0)
 
@@ -27,7 +27,7 @@ def reals():
 
 @pytest.mark.parametrize("at_once", [7, 1 << 22])
 def test_tf_idf_is_that_of_scikit_learn(at_once, monkeypatch):
-    monkeypatch.setattr(features, "AT_ONCE", at_once)
+    monkeypatch.setattr(network, "AT_ONCE", at_once)
     train, test = counts(), counts(seed=1)
     wanted = TfidfTransformer().fit(train).transform(test).toarray()
     learned = Features.learned(train, "auto")
@@ -70,7 +70,7 @@ def test_rows_of_length_1_are_those_of_scikit_learn():
 def test_the_rows_decide(X, weighting, reason, monkeypatch):
     X = X.astype(np.float32)
     for at_once in (5, 1 << 22):
-        monkeypatch.setattr(features, "AT_ONCE", at_once)
+        monkeypatch.setattr(network, "AT_ONCE", at_once)
         learned = Features.learned(X, "auto")
         assert (learned.weighting, learned.reason) == (weighting, reason)
 

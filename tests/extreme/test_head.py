@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 import tierrank as tr
-from tierrank.extreme import FUSED, FusedHead, label_loss, rest
+from tierrank.extreme import FUSED, FusedHead, label_loss
 from tierrank.extreme import head as fused
 from tierrank.extreme.head import fused_losses
 from tierrank.plackett_luce import kernels
@@ -574,7 +574,7 @@ def test_losses_that_nobody_goes_back_through_are_let_go():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("objective", ["ranknet", "ranksvm"])
 def test_pairs_are_the_same_compiled_and_in_plain_torch(objective, dtype, monkeypatch):
-    monkeypatch.setattr(rest, "PAIRS_AT_ONCE", 1000)  # so that lists come in parts
+    monkeypatch.setattr(fused, "PAIRS_AT_ONCE", 1000)  # so that lists come in parts
     tiers = sets()
     parts = layer(tiers, dtype=dtype)
     by_list = torch.linspace(-1, 2, len(tiers))

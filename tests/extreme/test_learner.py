@@ -8,10 +8,9 @@ import torch
 from scipy.sparse import csr_matrix
 
 import tierrank as tr
-from tierrank.extreme import head, rest
-from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner
+from tierrank.extreme import head
+from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner, RowOptimiser
 from tierrank.extreme.network import Network
-from tierrank.extreme.optimisers import RowOptimiser
 from tierrank.extreme.samplers import Sample, Uniform
 from tierrank.training.batches import Share
 from tierrank.training.loop import Diverged
@@ -130,11 +129,11 @@ def test_steps_are_those_of_naive_torch(objective, hidden, options, monkeypatch)
 def test_an_objective_is_looked_up_once_and_not_in_every_step(monkeypatch):
     looked_up = []
 
-    def find(name, find=rest.find_fused):
+    def find(name, find=head.find_fused):
         looked_up.append(name)
         return find(name)
 
-    monkeypatch.setattr(rest, "find_fused", find)
+    monkeypatch.setattr(head, "find_fused", find)
     learning = learner(network(), "ranknet")
     for batch in batches(*data()):
         learning.learn(batch, False)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from tierrank.extreme import optimisers
-from tierrank.extreme.optimisers import RowOptimiser
+from tierrank.extreme import learner
+from tierrank.extreme.learner import RowOptimiser
 
 ROWS, WIDTH, STEPS = 23, 5, 12
 
@@ -84,7 +84,7 @@ def test_whole_gradients_lead_where_torch_goes_however_they_are_cut(peer, cut):
 @pytest.mark.parametrize("block", [1, 4 * WIDTH, 1 << 21])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_exact_rows_are_adam_with_zeros_elsewhere(block, weight_decay, monkeypatch):
-    monkeypatch.setattr(optimisers, "BLOCK", block)
+    monkeypatch.setattr(learner, "BLOCK", block)
     ours, theirs = start(), torch_parameters()
     optimiser = RowOptimiser(ours, name="adam", learning_rate=0.03, weight_decay=weight_decay)
     groups = decaying(theirs) if weight_decay else list(theirs.values())

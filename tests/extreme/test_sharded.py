@@ -29,7 +29,7 @@ from tierrank.extreme import FUSED
 from tierrank.extreme.network import Network
 from tierrank.extreme.sharding import Shards
 from tierrank.ranks import Ranks
-from tierrank.training.devices import own_randomness, seed_generators
+from tierrank.training.loop import own_randomness, seed_generators
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="gloo is told to use loopback")
 

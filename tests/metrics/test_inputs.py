@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from metrics.definitions import lists_with_ties
 from tierrank import metrics
-from tierrank.metrics import lists
+from tierrank.metrics import evaluation
 
 SEEDS = st.integers(0, 10**6)
 
@@ -272,8 +272,8 @@ def test_several_measures_group_and_sort_the_rows_once(monkeypatch):
 
         monkeypatch.setattr(owner, name, counting)
 
-    count(lists, "group_rows")
-    count(lists.Lists, "best_first")
+    count(evaluation, "group_rows")
+    count(evaluation.Lists, "best_first")
     several = ["ndcg@1", "ndcg", "map", "err", "sharp-ndcg", "tau-b"]
     metrics.evaluate([3.0, 2.0, 1.0, 0.5], [0, 2, 1, 1], several, qid=["a", "b", "a", "b"])
     assert counted == ["group_rows", "best_first", "best_first"]  # by scores, and by labels

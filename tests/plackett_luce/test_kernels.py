@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import tierrank as tr
 from partitions import computing, each_dtype, each_kernel, ragged
-from tierrank.plackett_luce import operators
-from tierrank.plackett_luce.kernels import kernel_for, native, plain, using
+from tierrank.plackett_luce import kernels, operators
+from tierrank.plackett_luce.kernels import kernel_for, plain, using
 
 CPU = torch.device("cpu")
 
@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 def test_the_choice_is_made_by_the_device():
-    assert kernel_for(CPU) is native
+    assert kernel_for(CPU) is kernels
     assert kernel_for(torch.device("meta")) is plain
     assert kernel_for(torch.device("cuda")) is plain
 
@@ -27,17 +27,17 @@ def test_a_choice_holds_inside_its_block_only():
     with using("plain"):
         assert kernel_for(CPU) is plain
         with using("compiled"):
-            assert kernel_for(CPU) is native
+            assert kernel_for(CPU) is kernels
         with using("auto"):
-            assert kernel_for(CPU) is native
+            assert kernel_for(CPU) is kernels
         assert kernel_for(CPU) is plain
-    assert kernel_for(CPU) is native
+    assert kernel_for(CPU) is kernels
 
 
 def test_a_choice_ends_with_an_error_too():
     with pytest.raises(KeyError), using("plain"):
         raise KeyError
-    assert kernel_for(CPU) is native
+    assert kernel_for(CPU) is kernels
 
 
 def test_an_unknown_choice_is_refused():
@@ -236,7 +236,7 @@ def test_the_work_of_large_problems_is_shared_out():
     shared = []
     for make in LARGE:
         _, _, layout = make()
-        ranges = native.checked_layout(layout).ranges
+        ranges = kernels.checked_layout(layout).ranges
         long = np.flatnonzero(layout[0].diff().numpy() > 1 << 17)
         lists = np.concatenate([np.arange(*ends) for ends in [(0, 0), *ranges]])
         np.testing.assert_array_equal(

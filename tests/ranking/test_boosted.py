@@ -22,8 +22,8 @@ import tierrank as tr
 from real_data import real
 from tierrank import storage
 from tierrank.losses import OBJECTIVES
+from tierrank.names import THEIR_FIT_WORDS, THEIR_WORDS
 from tierrank.ranking import boosted
-from tierrank.ranking.base import THEIR_FIT_WORDS, THEIR_WORDS
 from tierrank.training import Checkpoint
 
 pytest.importorskip("lightgbm", reason="lightgbm is not installed")

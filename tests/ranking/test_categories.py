@@ -520,7 +520,7 @@ def test_the_command_line_trains_scores_and_measures_with_categories(suffix, tmp
 def run(*arguments, fails=False):
     from typer.testing import CliRunner
 
-    from tierrank.cli.app import app
+    from tierrank.cli.options import app
 
     done = CliRunner().invoke(app, [str(each) for each in arguments])
     assert (done.exit_code != 0) == fails, done.output

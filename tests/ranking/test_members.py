@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 import tierrank as tr
 from tierrank.data.mapped import folder_of, scratch, stacked
 from tierrank.ranking.export import to_onnx
-from tierrank.training.settings import member_seed
+from tierrank.training.progress import member_seed
 
 
 def rows(seed=0, lists=30, width=4):

@@ -9,9 +9,8 @@ import torch
 
 from tierrank.training import Checkpoint, History, loop
 from tierrank.training.batches import Share
-from tierrank.training.loop import Diverged, train
+from tierrank.training.loop import Course, Diverged, train
 from tierrank.training.progress import only_whole_steps
-from tierrank.training.settings import Course
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(23, 3))

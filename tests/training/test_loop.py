@@ -10,10 +10,15 @@ from torch import nn
 
 from tierrank.training import Checkpoint, History
 from tierrank.training.batches import Share
-from tierrank.training.devices import device_for, fabric_for
-from tierrank.training.loop import FabricLearner, train
-from tierrank.training.progress import only_whole_steps
-from tierrank.training.settings import AdamWSettings, Course, seed_from
+from tierrank.training.loop import (
+    AdamWSettings,
+    Course,
+    FabricLearner,
+    device_for,
+    fabric_for,
+    train,
+)
+from tierrank.training.progress import only_whole_steps, seed_from
 
 X = torch.randn(22, 3, generator=torch.Generator().manual_seed(1))
 Y = X.sum(1) + torch.randn(22, generator=torch.Generator().manual_seed(2))

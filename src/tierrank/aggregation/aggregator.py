@@ -62,7 +62,7 @@ from tierrank.aggregation.votes import (
 from tierrank.data.rankings.container import PartedRankings, Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count
 from tierrank.losses import find
 from tierrank.names import check_solver, check_uncertainty
 from tierrank.plackett_luce import log_prob
@@ -79,7 +79,7 @@ from tierrank.training.covariance import (
     some,
 )
 from tierrank.training.optim import Minimum
-from tierrank.training.settings import check_count, seed_from
+from tierrank.training.progress import seed_from
 
 FAINT = 3.0  # standard deviation of log-worths, by which a sample has an estimate
 OF_GAMES = Argument("covariates"), " of games add to the lead of the first side: fit PairedTies"

@@ -41,7 +41,7 @@ from tierrank.aggregation.terms import Sum, objective_of
 from tierrank.data.rankings.container import PartedRankings, Rankings
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count, check_size
 from tierrank.losses import find
 from tierrank.names import check_uncertainty
 from tierrank.storage import Arrays
@@ -55,7 +55,7 @@ from tierrank.training.covariance import (
 )
 from tierrank.training.optim import Minimum
 from tierrank.training.perceptron import check_perceptron, load_weights, perceptron
-from tierrank.training.settings import check_count, check_size, seed_from
+from tierrank.training.progress import seed_from
 
 MOST_ITERATIONS = {"newton": 100, "lbfgs": 10_000, "adam": 2000}
 WEIGHTS = "network."  # arrays of a saved network begin so

@@ -53,7 +53,7 @@ from tierrank.aggregation.summary import Parameter, wald
 from tierrank.aggregation.terms import MatrixHessian, OnWorths, Prior, PseudoItem, Sum, prior_from
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count
 from tierrank.names import check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
@@ -73,7 +73,6 @@ from tierrank.training.optim import (
     by_products,
     newton,
 )
-from tierrank.training.settings import check_count
 
 TOLERANCE = 1e-11  # of every part of the gradient, relative to the choices it is a sum over
 BATCH = 1 << 22  # numbers of the derivatives along several vectors at a time

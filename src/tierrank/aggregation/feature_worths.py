@@ -26,7 +26,7 @@ from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers.arrays import preview, to_numpy
 from tierrank.training import History, Watch
 from tierrank.training.covariance import INVOLVED, NotDefinite, covariance, dependent, some
-from tierrank.training.devices import own_randomness, seed_generators
+from tierrank.training.loop import own_randomness, seed_generators
 from tierrank.training.optim import Hessian, Minimum, TwiceDifferentiable
 from tierrank.training.perceptron import perceptron
 

@@ -48,7 +48,7 @@ from tierrank.aggregation.terms import (
 )
 from tierrank.aggregation.votes import cluster_names, read_clusters
 from tierrank.data.rankings.reading import of_frame
-from tierrank.errors import Argument, ArgumentError, ArgumentWarning
+from tierrank.errors import Argument, ArgumentError, ArgumentWarning, check_count
 from tierrank.names import check_uncertainty
 from tierrank.plackett_luce import log_prob
 from tierrank.storage import Arrays
@@ -56,7 +56,7 @@ from tierrank.tiers import Tiers
 from tierrank.training import Progress, Watch
 from tierrank.training.covariance import MOST_DENSE, Kind, NotDefinite, inverse
 from tierrank.training.optim import Hessian, Minimum, by_cholesky, newton
-from tierrank.training.settings import Learned, check_count, seed_from
+from tierrank.training.progress import Learned, seed_from
 
 OBJECTIVE = "pl-partition"
 SHORT = 15  # iterations of EM from every start, after which the best go on

@@ -28,8 +28,8 @@ from scipy.special import ndtr, ndtri
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.summary import text_table
+from tierrank.errors import check_count
 from tierrank.training.covariance import reach
-from tierrank.training.settings import check_count
 
 if TYPE_CHECKING:
     from tierrank.aggregation.results import FittedWorths

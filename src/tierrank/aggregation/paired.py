@@ -45,14 +45,13 @@ from tierrank.aggregation.votes import (
     drawn_clusters,
 )
 from tierrank.data.rankings.reading import of_frame
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count, check_size
 from tierrank.names import check_games_ties, check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.training import Watch
 from tierrank.training.covariance import Kind, reach
 from tierrank.training.optim import Minimum
-from tierrank.training.settings import check_count, check_size
 
 TITLES = {
     "davidson": {"tie": "log v (ties)", "home": "first side"},

@@ -27,14 +27,14 @@ from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
 from tierrank.aggregation.summary import Parameter, WorthTable, scale_from, worth_table
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
-from tierrank.errors import Argument, ArgumentError, ArgumentWarning
+from tierrank.errors import Argument, ArgumentError, ArgumentWarning, check_count
 from tierrank.plackett_luce import log_prob, log_prob_above
 from tierrank.storage import load
 from tierrank.tiers import Tiers
 from tierrank.training import Progress, Watch
 from tierrank.training.covariance import MOST_DENSE, CoefficientTable, Kind, reach
 from tierrank.training.optim import Minimum
-from tierrank.training.settings import Learned, check_count, seed_from
+from tierrank.training.progress import Learned, seed_from
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

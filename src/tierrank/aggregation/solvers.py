@@ -17,7 +17,7 @@ import torch
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.terms import ListTerm, Prior, Sum, of_named_items
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count, check_size
 from tierrank.losses.objective import Objective
 from tierrank.tiers import Tiers
 from tierrank.training import Progress, Watch
@@ -29,7 +29,6 @@ from tierrank.training.optim import (
     lbfgs,
     newton,
 )
-from tierrank.training.settings import check_count, check_size
 
 TINY = 1e-10  # beside the root of the summed squares, as torch has it
 LEAST_STEPS = 100  # of a pass: few lists make several rounds in it

@@ -16,10 +16,9 @@ import numpy as np
 from scipy.special import expit
 
 from tierrank._types import FloatArray, IntArray
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count
 from tierrank.names import check_scale
 from tierrank.training.covariance import MOST_DENSE, CoefficientTable, reach
-from tierrank.training.settings import check_count
 
 if TYPE_CHECKING:
     from tierrank.aggregation.results import Worths

@@ -20,6 +20,7 @@ from scipy import sparse
 from tierrank import _native
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.lists import CountedLists, largest_ties
+from tierrank.errors import check_count, check_size
 from tierrank.losses import find, from_name
 from tierrank.losses.likelihood import Ties, without_ties
 from tierrank.losses.objective import Objective
@@ -29,7 +30,6 @@ from tierrank.plackett_luce.lists import FlatLists
 from tierrank.tiers import Tiers
 from tierrank.tiers.selection import with_rest_written
 from tierrank.training.optim import Hessian, TwiceDifferentiable
-from tierrank.training.settings import check_count, check_size
 
 GRADIENT_CHUNK = 1 << 24  # numbers of a [lists, items] block of gradients
 SMALL_CHUNK = 1 << 20  # the same, of items that its lists name

@@ -40,7 +40,7 @@ from tierrank.aggregation.solvers import watched
 from tierrank.aggregation.summary import Parameter, wald
 from tierrank.aggregation.terms import GaussianPrior, prior_from
 from tierrank.data.rankings.reading import of_frame
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count, check_size
 from tierrank.names import GAME_MODELS, check_games_ties, counted
 from tierrank.plackett_luce import log_prob
 from tierrank.storage import Arrays
@@ -48,7 +48,6 @@ from tierrank.tiers import Tiers
 from tierrank.tiers.selection import with_rest_written
 from tierrank.training import Progress, Watch
 from tierrank.training.covariance import Kind, reach
-from tierrank.training.settings import check_count, check_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -38,8 +38,7 @@ from tierrank.aggregation.terms import Sum, terms_of
 from tierrank.errors import Argument, ArgumentError, ArgumentWarning
 from tierrank.names import did_you_mean
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import offsets, preview
-from tierrank.tiers.catalogue import is_missing
+from tierrank.tiers.arrays import is_missing, offsets, preview
 from tierrank.tiers.selection import with_rest_written
 from tierrank.training.covariance import (
     CoefficientTable,

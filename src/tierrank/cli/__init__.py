@@ -2,11 +2,11 @@
 
 `app` is the command, and each module named like a command holds it; `extreme` holds those for huge
 label sets. What they share: `options`, which also says what went wrong; `estimators` makes rankers
-from what is typed, `inputs` reads rows for them and `rankings` lists and games, `training` is the
-way of a training, `progress` shows how work goes on.
+from what is typed, `inputs` reads rows for them and `rankings` lists and games, `train` has the way
+of a training, `progress` shows how work goes on.
 """
 
 from tierrank.__main__ import main
-from tierrank.cli.app import app
+from tierrank.cli.options import app
 
 __all__ = ["app", "main"]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tierrank import names
 from tierrank.cli import options
-from tierrank.cli.app import app
-from tierrank.cli.cluster import Cluster
 from tierrank.cli.options import (
     MODEL,
+    Cluster,
+    app,
     argument,
     explained,
     named,

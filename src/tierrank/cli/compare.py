@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tierrank.cli import options
-from tierrank.cli.app import app
 from tierrank.cli.options import (
     INTERRUPTED,
+    app,
     argument,
     can_draw,
     explained,

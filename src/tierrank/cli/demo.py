@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tierrank.cli.app import app
 from tierrank.cli.options import (
     Seed,
+    app,
     argument,
     check_file,
     check_picture,

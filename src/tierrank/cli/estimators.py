@@ -153,10 +153,8 @@ def checked_settings(
     options: Mapping[str, str] = OPTIONS,
 ) -> dict[str, Any]:
     """Settings whose names the ranker knows and that have no option of their own."""
-    from tierrank.ranking.base import THEIR_WORDS
-
     for name in settings:
-        ours = THEIR_WORDS.get(name, name)
+        ours = names.THEIR_WORDS.get(name, name)
         if ours in options:
             raise ValueError(f"--set {name}: use {options[ours]}.")
         if ours != name and ours in known:

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from tierrank.cli import options
-from tierrank.cli.app import app
-from tierrank.cli.cluster import Cluster
-from tierrank.cli.options import argument, explained, option, stdout
+from tierrank.cli.options import Cluster, app, argument, explained, option, stdout
 from tierrank.errors import ArgumentError
 from tierrank.names import metric_name
 

@@ -19,8 +19,8 @@ from tierrank.data.mapped import blocks, empty_like
 from tierrank.data.ranking_data import Categories, Part
 from tierrank.data.tables.opening import absent
 from tierrank.errors import ArgumentError
-from tierrank.metrics.lists import Lists, read_lists
-from tierrank.tiers.labels import group_rows
+from tierrank.metrics.evaluation import Lists, read_lists
+from tierrank.tiers.arrays import group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

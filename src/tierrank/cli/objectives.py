@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tierrank.cli.app import app
-from tierrank.cli.options import argument, explained
+from tierrank.cli.options import app, argument, explained
 
 
 @app.command()

@@ -1,4 +1,5 @@
-"""What commands are made of: how a function becomes one, what it says, options that several have.
+"""What commands are made of: `tierrank` itself, how a function becomes one of its commands, what it
+says, and options that several have.
 
 Results go to standard output, and all else that is said to standard error.
 """
@@ -17,11 +18,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 from tierrank.__main__ import INTERRUPTED as INTERRUPTED
 from tierrank.errors import Argument, ArgumentError, ArgumentWarning, Column
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 
 STDIN = Path("-")
+ANSWER = 15  # seconds that a scheduler has
 _MEMORY = Path("/proc/meminfo")
 _PYTHON_WORDS = {"None": None, "True": True, "False": False}
 
@@ -46,6 +50,120 @@ _OPTIONS = {
 COLUMNS = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
 # What a terminal would obey, but for the line break.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+# The command, and `tierrank extreme`; commands register when they are asked for ------------------
+
+
+class Lazily(TyperGroup):
+    """Commands in the order in which people meet them, each loaded when it is asked for.
+
+    Attributes
+    ----------
+    homes
+        the module of each command, where importing it registers the command
+    """
+
+    homes: ClassVar[dict[str, str]] = {
+        "train": "train",
+        "predict": "predict",
+        "evaluate": "evaluate",
+        "compare": "compare",
+        "export": "predict",
+        "aggregate": "aggregate",
+        "simulate": "demo",
+        "extreme": "options",
+        "objectives": "objectives",
+        "demo": "demo",
+    }
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands."""
+        self._load(*self.homes)
+        return list(self.homes)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name; None if there is none, and then all are there to guess from."""
+        self._load(*([cmd_name] if cmd_name in self.homes else self.homes))
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _as_flags(command.get_params(ctx))
+        return command
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of the group itself."""
+        return _as_flags(super().get_params(ctx))
+
+    def _registered(self) -> Any:
+        return typer.main.get_command(app)
+
+    def _load(self, *names: str) -> None:
+        lacking = [name for name in names if name not in self.commands]
+        for name in lacking:
+            import_module(f"tierrank.cli.{self.homes[name]}")
+        if lacking:
+            self.commands.update(self._registered().commands)
+
+
+class _LazilyExtreme(Lazily):
+    homes: ClassVar[dict[str, str]] = {
+        "train": "extreme.train", "predict": "extreme.predict", "evaluate": "extreme.predict",
+    }  # fmt: skip
+
+    def _registered(self) -> Any:
+        return typer.main.get_command(extreme)
+
+
+def _as_flags(params: list[Any]) -> list[Any]:
+    """Show flags as --resume, not as `--resume <bool>`."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+            if param.name == "help":  # typer would load pydantic to convert None
+                param.default = False
+    return params
+
+
+app = typer.Typer(
+    cls=Lazily,
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    add_completion=False,
+    help="Learning to rank from tiers: lists of items in ordered groups, by the exact "
+    "Plackett-Luce likelihood.",
+)
+extreme = typer.Typer(
+    cls=_LazilyExtreme,
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+    help="Ranking over huge label sets: rows with a few labels out of thousands to millions.",
+)
+app.add_typer(extreme, name="extreme")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from tierrank import __version__
+
+        typer.echo(f"tierrank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@extreme.callback()
+def _extreme() -> None:
+    pass
+
+
+# What a function needs to become a command -------------------------------------------------------
 
 
 def explained(command: Callable[..., None]) -> Callable[..., None]:
@@ -247,6 +365,7 @@ def argument(help: str, **more: Any) -> Any:
 DATA = "Data"
 MODEL = "Model"
 VALID = "Validation"
+CLUSTER = "Cluster"
 
 # fmt: off
 Kind = Annotated[str | None, option(
@@ -428,6 +547,58 @@ class Standings:
         elif self.as_csv:
             typer.echo(standings_csv(standings, raw=self.raw_csv), nl=False)
         return self.as_json or self.as_csv
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Who computes: this process, a Dask cluster that is there, or one that is started here."""
+
+    # fmt: off
+    dask: Annotated[str | None, option(
+        "Compute on the Dask cluster whose scheduler is there, as in tcp://10.0.0.1:8786.",
+        metavar="ADDRESS", panel=CLUSTER)] = None
+    workers: Annotated[int | None, option(
+        "Compute by so many Dask workers, which are started on this machine.", min=1, panel=CLUSTER,
+    )] = None
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        if self.dask is not None and self.workers is not None:
+            raise ValueError("--dask names a cluster, and --workers starts one: give one of them.")
+
+    def __bool__(self) -> bool:
+        return self.dask is not None or self.workers is not None
+
+    @contextmanager
+    def client(self) -> Iterator[Any]:
+        """A client of the cluster, which ends with the context if it was started here."""
+        try:
+            from distributed import Client, LocalCluster
+        except ImportError:
+            raise ImportError(
+                '--dask and --workers need Dask: pip install "tierrank[distributed]"'
+            ) from None
+        if self.dask is not None:
+            try:
+                client = Client(self.dask, timeout=ANSWER)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise ConnectionError(
+                    f"{self.dask}: no Dask scheduler answered within {ANSWER} s. Is it running "
+                    "there? `dask scheduler` starts one, `dask worker ADDRESS` a worker."
+                ) from error
+            with client:
+                note(f"{_workers(len(client.nthreads()))}; dashboard: {client.dashboard_link}")
+                yield client
+            return
+        with LocalCluster(
+            n_workers=self.workers, processes=True, host="127.0.0.1", dashboard_address=":0"
+        ) as cluster, Client(cluster) as client:  # fmt: skip
+            note(f"{_workers(self.workers or 0)} here; dashboard: {client.dashboard_link}")
+            yield client
+
+
+def _workers(number: int) -> str:
+    return f"{number} Dask worker{'s' * (number != 1)}"
 
 
 def check_rankers(rankers: Sequence[Path], data: Path) -> None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tierrank.cli import options
-from tierrank.cli.app import app
-from tierrank.cli.options import argument, explained, option, stderr, stdout
+from tierrank.cli.options import app, argument, explained, option, stderr, stdout
 from tierrank.names import EXPORTS, export_format
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def ranks_of(rows: RankingData, scores: FloatArray) -> IntArray:
     """[rows] the place of each row in its query, from 1; of equal scores the first row is first."""
     import numpy as np
 
-    from tierrank.tiers.labels import group_rows
+    from tierrank.tiers.arrays import group_rows
 
     query, keys = group_rows(rows.qid, len(rows))
     order = np.lexsort((-scores, query))  # stable

@@ -24,8 +24,7 @@ from tierrank.data.tables.columns import (
     distinct_of,
     frame_columns,
 )
-from tierrank.tiers.arrays import frame_library
-from tierrank.tiers.catalogue import is_missing
+from tierrank.tiers.arrays import frame_library, is_missing
 
 
 def written(value: Any) -> str | None:

@@ -13,7 +13,7 @@ from tierrank.data.mapped import rows_of
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import counted
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 
 Missing = float | Literal["keep"]
 Categories = Sequence[str] | Literal["auto"]

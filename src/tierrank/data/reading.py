@@ -28,7 +28,7 @@ from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat
 from tierrank.errors import Argument
 from tierrank.names import check_one_of
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 
 Format = Literal["auto", "letor"] | TableFormat
 FORMATS = ("auto", "letor", "csv", "tsv", "parquet")

@@ -34,11 +34,11 @@ from torch import Tensor
 
 from tierrank import storage
 from tierrank.data.multilabel import MultiLabelData
+from tierrank.errors import check_count
 from tierrank.ranks import Ranks
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint
 from tierrank.training.progress import SAVINGS_BETWEEN
-from tierrank.training.settings import check_count
 
 PIECE = 1 << 24  # bytes of a matrix that go to the rank that saves at once
 

@@ -19,8 +19,7 @@ from tierrank._types import AnyArray, FloatArray
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, stage_hessian
 from tierrank.plackett_luce import log_prob
-from tierrank.plackett_luce.inputs import Scores, wide_dtype
-from tierrank.plackett_luce.lists import FlatLists
+from tierrank.plackett_luce.lists import FlatLists, Scores, wide_dtype
 from tierrank.plackett_luce.tier_sums import Groups, TierSums
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, ranges, repeat

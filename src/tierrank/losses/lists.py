@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank.plackett_luce.inputs import wide_dtype
-from tierrank.plackett_luce.lists import ScoredLists
+from tierrank.plackett_luce.lists import ScoredLists, wide_dtype
 from tierrank.plackett_luce.tier_sums import Groups
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets, range_numbers, ranges, repeat

@@ -18,9 +18,8 @@ from tierrank import _native
 from tierrank._types import FloatArray
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import Pass, in_one_pass, shares_a_rest
-from tierrank.plackett_luce.inputs import Scores, wide_dtype
-from tierrank.plackett_luce.kernels.native import checked_layout
-from tierrank.plackett_luce.lists import FlatLists, ScoredLists
+from tierrank.plackett_luce.kernels import checked_layout
+from tierrank.plackett_luce.lists import FlatLists, ScoredLists, Scores, wide_dtype
 from tierrank.plackett_luce.tier_sums import Groups, LogSumExp
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import range_numbers, repeat

@@ -30,8 +30,8 @@ from tierrank.losses.likelihood import pl_partition
 from tierrank.losses.lists import TierOrder
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import native_computes
-from tierrank.plackett_luce.inputs import Scores
-from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
+from tierrank.plackett_luce.kernels import kernel_for
+from tierrank.plackett_luce.lists import FlatLists, Scores, upper_tier_weights
 from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import repeat
@@ -161,7 +161,8 @@ def lambda_loss_hessian(
     kernel(lists.rows, None, second)
     if likelihood:
         flat = FlatLists(values, tiers)
-        diagonal = -flat.derivatives(upper_tier_weights(None, tiers, True))[2]
+        problem = flat.problem(upper_tier_weights(None, tiers, True))
+        diagonal = -kernel_for(flat.rows.device).derivatives(*problem)[2]
         if flat.gather is not None:
             diagonal = torch.empty_like(diagonal).index_copy_(0, flat.gather, diagonal)
         second += likelihood * diagonal.numpy()[tiers.items.numpy()]

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 
 from tierrank.losses.record import Entry, find
 from tierrank.plackett_luce import transforms
-from tierrank.plackett_luce.inputs import Scores, can_look, list_weights
-from tierrank.plackett_luce.lists import check_is_tiers
+from tierrank.plackett_luce.lists import Scores, can_look, check_is_tiers, list_weights
 from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
 

@@ -16,8 +16,7 @@ from torch.autograd.forward_ad import unpack_dual
 
 from tierrank import _native
 from tierrank._types import AnyArray, FloatArray
-from tierrank.plackett_luce.kernels import compiled_for
-from tierrank.plackett_luce.kernels.native import checked_layout
+from tierrank.plackett_luce.kernels import checked_layout, compiled_for, scale_lists
 from tierrank.plackett_luce.lists import FlatLists
 from tierrank.tiers import Tiers
 
@@ -132,7 +131,7 @@ class _OnePass(torch.autograd.Function):
 def _to_scores(lists: FlatLists, arrays: Pass, factor: Tensor) -> Tensor:
     """The gradients by rows and by the bottom, times a factor [lists], where the scores stand."""
     assert arrays.gradient is not None
-    flat = lists.scaled(torch.from_numpy(arrays.gradient), factor)
+    flat = scale_lists(torch.from_numpy(arrays.gradient), lists.layout[0], factor)
     if lists.gather is not None:
         flat = flat.new_zeros(lists.values.numel()).index_add_(0, lists.gather, flat)
     if lists.rest is not None and arrays.bottom_gradient is not None:

@@ -22,8 +22,7 @@ from tierrank.losses.lists import Direction, Stages, TierOrder, has_stages, is_b
 from tierrank.losses.objective import Reduction, objective, reduced
 from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_rest, stage_hessian
 from tierrank.losses.subsets import MOST_ITEMS, gibbs, log_normaliser, metropolis_hastings
-from tierrank.plackett_luce.inputs import Scores, wide_dtype
-from tierrank.plackett_luce.lists import FlatLists, Rest
+from tierrank.plackett_luce.lists import FlatLists, Rest, Scores, wide_dtype
 from tierrank.plackett_luce.tier_sums import Groups, LogSumExp, TierSums
 from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers

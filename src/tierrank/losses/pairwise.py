@@ -19,8 +19,8 @@ from tierrank import _native
 from tierrank._types import FloatArray
 from tierrank.losses.lists import TierOrder
 from tierrank.losses.objective import Reduction, objective, reduced
-from tierrank.plackett_luce.inputs import Scores, wide_dtype
 from tierrank.plackett_luce.kernels import compiled_for
+from tierrank.plackett_luce.lists import Scores, wide_dtype
 from tierrank.plackett_luce.tier_sums import Groups
 from tierrank.plackett_luce.transforms import once
 from tierrank.tiers import Tiers

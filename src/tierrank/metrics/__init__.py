@@ -40,7 +40,9 @@ Measures of rankings over huge label sets, from the labels predicted first, are 
 `tierrank.metrics.labels`.
 """
 
+from tierrank import names
 from tierrank.metrics import labels
+from tierrank.metrics.evaluation import Measure, Metric, evaluate, from_name, function_at
 from tierrank.metrics.measures import (
     average_precision,
     dcg,
@@ -52,7 +54,6 @@ from tierrank.metrics.measures import (
     sharp_ndcg,
 )
 from tierrank.metrics.pairs import kendall_tau_b, pairwise_disagreement
-from tierrank.metrics.registry import MEASURES, Metric, evaluate, from_name
 from tierrank.metrics.uncertainty import (
     Interval,
     PairedTest,
@@ -83,3 +84,6 @@ __all__ = [
     "reciprocal_rank",
     "sharp_ndcg",
 ]
+
+MEASURES: dict[str, Measure] = {name: function_at(place) for name, place in names.METRICS.items()}
+"""Measures of scored rows by name."""

@@ -44,8 +44,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
-from tierrank.metrics.lists import Reduction, checked_cutoff, choice, ratio, reduced
-from tierrank.metrics.registry import LabelMetric, label_metric
+from tierrank.metrics.evaluation import (
+    LabelMetric,
+    Reduction,
+    checked_cutoff,
+    choice,
+    label_metric,
+    ratio,
+    reduced,
+)
 from tierrank.tiers.arrays import list_of_entry, to_numpy
 
 __all__ = [

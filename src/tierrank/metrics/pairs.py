@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
-from tierrank.metrics.lists import (
+from tierrank.metrics.evaluation import (
     Empty,
     Gain,
     Lists,

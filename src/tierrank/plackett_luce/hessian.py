@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from tierrank.plackett_luce import operators
-from tierrank.plackett_luce.inputs import Scores, list_weights
-from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
+from tierrank.plackett_luce.lists import FlatLists, Scores, list_weights, upper_tier_weights
 from tierrank.tiers import Tiers
 
 
@@ -49,12 +48,14 @@ class Curvature:
     ) -> None:
         self._given = Scores(scores)
         self._values = self._given.values.detach()
-        self._lists = FlatLists(self._values, tiers)
-        self._lists.check_finite()
-        self._tier_weights = upper_tier_weights(tier_weights, tiers, self._lists.own)
-        if self._lists.rest is not None:
-            self._bottom_gradient = self._lists.bottom_gradient(self._tier_weights)
-        self._weights = list_weights(weights, self._lists.bottom)
+        self._lists = lists = FlatLists(self._values, tiers)
+        lists.check_finite()
+        self._tier_weights = upper_tier_weights(tier_weights, tiers, lists.own)
+        if lists.rest is not None:
+            self._bottom_gradient = operators.log_prob(
+                lists.rows, lists.bottom, *lists.layout, self._tier_weights, True
+            )[2]
+        self._weights = list_weights(weights, lists.bottom)
 
     def diagonal(self) -> Any:
         """Compute the diagonal.

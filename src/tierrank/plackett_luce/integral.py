@@ -44,7 +44,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tierrank.plackett_luce.inputs import can_look
+from tierrank.plackett_luce.lists import can_look
 from tierrank.tiers.layout import Slots
 
 

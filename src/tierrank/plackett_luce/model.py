@@ -9,10 +9,15 @@ import torch
 from torch import Tensor
 
 from tierrank.plackett_luce import operators, transforms
-from tierrank.plackett_luce.inputs import NonFiniteScore, Scores, check_finite
 from tierrank.plackett_luce.kernels import fused_for, kernel_for
 from tierrank.plackett_luce.kernels.plain import in_graph
-from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
+from tierrank.plackett_luce.lists import (
+    FlatLists,
+    NonFiniteScore,
+    Scores,
+    check_finite,
+    upper_tier_weights,
+)
 from tierrank.tiers import Tiers
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tierrank.plackett_luce.inputs import wide_dtype
 from tierrank.plackett_luce.kernels import kernel_for
+from tierrank.plackett_luce.lists import wide_dtype
 
 # `torch.library.custom_op` would say the same in fewer words, but its first call imports
 # torch._dynamo, which takes longer than all the rest of a first call.

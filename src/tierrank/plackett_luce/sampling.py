@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tierrank.plackett_luce.inputs import Scores, check_finite, wide_dtype
+from tierrank.plackett_luce.lists import Scores, check_finite, wide_dtype
 from tierrank.randomness import as_generator
 
 BLOCK = 1 << 24  # noisy scores held at once

@@ -23,58 +23,70 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from tierrank import losses, metrics
+from tierrank import metrics
 from tierrank._types import AnyArray
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.tables.columns import BadColumn, frame_columns, is_frame
-from tierrank.losses.objective import Objective
+from tierrank.errors import Argument, ArgumentError
+from tierrank.losses.objective import Objective, from_name
+from tierrank.names import THEIR_FIT_WORDS, THEIR_WORDS
 from tierrank.ranking import members
 from tierrank.ranking.features import Steps, steps_from
 from tierrank.ranking.features.base import RANKS, check_finite
-from tierrank.ranking.positions import ONCE_EACH, Shown, checked_shown
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays, load
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import as_keys, checked_lengths, group_rows
+from tierrank.tiers.arrays import as_keys, checked_lengths, group_rows
 from tierrank.training import Checkpoint, History, Watch
-from tierrank.training.progress import digest
-from tierrank.training.settings import Learned
+from tierrank.training.progress import Learned, digest
 
-THEIR_WORDS = {
-    "n_estimators": "trees", "num_iterations": "trees", "num_boost_round": "trees",
-    "num_trees": "trees", "iterations": "trees", "eta": "learning_rate",
-    "num_leaves": "leaves", "max_leaves": "leaves", "max_depth": "depth",
-    "min_child_samples": "min_rows_per_leaf", "min_data_in_leaf": "min_rows_per_leaf",
-    "min_child_weight": "min_hessian_per_leaf", "min_sum_hessian_in_leaf": "min_hessian_per_leaf",
-    "reg_lambda": "l2", "lambda_l2": "l2", "l2_leaf_reg": "l2",
-    "subsample": "row_fraction", "bagging_fraction": "row_fraction",
-    "colsample_bytree": "feature_fraction", "max_bin": "bins",
-    "early_stopping_rounds": "patience", "early_stopping_round": "patience",
-    "eval_metric": "metric", "n_jobs": "threads", "num_threads": "threads", "nthread": "threads",
-    "seed": "random_state",
-    "reg_alpha": "library_params", "lambda_l1": "library_params", "gamma": "library_params",
-    "min_split_gain": "library_params", "min_gain_to_split": "library_params",
-    "categorical_feature": "categories", "cat_features": "categories",
-    "enable_categorical": "categories",
-}  # fmt: skip
-"""What LightGBM, XGBoost and CatBoost call the arguments of our rankers."""
+MOST_POSITIONS = 100_000  # a larger number is an identifier, or a time
 
-THEIR_FIT_WORDS = {
-    "sample_weight": "weights, one a list, in order of first appearance",
-    "eval_group": "eval_set=[(X, y, qid)]",
-    "eval_qid": "eval_set=[(X, y, qid)]",
-    "groups": "qid, one a row, or group, one size a list",
-    "position": "positions, one a row, counted from 1",
-    "eval_metric": "the constructor's metric",
-    "eval_at": "the constructor's metric, as in metric='ndcg@5'",
-    "early_stopping_rounds": "the constructor's patience",
-    "callbacks": "watch, which is called after every step",
-    "verbose": "watch, which is called after every step",
-    "xgb_model": "init_model",
-    "categorical_feature": "the constructor's categories",
-    "cat_features": "the constructor's categories",
-}
-"""What they call the arguments of `fit`, and what to write."""
+
+@dataclass(frozen=True)
+class Shown:
+    """Which row each observation is about, and where it was shown.
+
+    Attributes
+    ----------
+    rows
+        [observations] numbers of rows of X; None: the observations are the rows
+    positions
+        [observations] places from 1; None: they are not known, or do not matter
+    n_positions
+        how many there are
+    """
+
+    rows: AnyArray | None = None
+    positions: AnyArray | None = None
+    n_positions: int = 0
+
+    def known(self) -> list[AnyArray]:
+        """What is not None."""
+        return [each for each in (self.rows, self.positions) if each is not None]
+
+    def spread(self, by_row: AnyArray, biases: AnyArray | None) -> AnyArray:
+        """[observations] w[row] + b[position], from [rows] and [positions]."""
+        found = by_row if self.rows is None else by_row[self.rows]
+        if self.positions is None or biases is None:
+            return found
+        return np.asarray(found + biases[self.positions - 1])
+
+    def by_row(self, by_observation: AnyArray, rows: int) -> AnyArray:
+        """[rows] sums over the observations of each."""
+        if self.rows is None:
+            return by_observation
+        return np.bincount(self.rows, by_observation, rows)
+
+    def by_position(self, by_observation: AnyArray) -> AnyArray:
+        """[positions] sums over the observations of each; empty where none are known."""
+        if self.positions is None:
+            return np.zeros(0)
+        return np.bincount(self.positions - 1, by_observation, self.n_positions)
+
+
+ONCE_EACH = Shown()
+"""Every row is observed once, and nobody knows where."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +226,54 @@ def checked_weights(weights: Any, tiers: Tiers, ranks: Ranks = ALONE) -> AnyArra
     if wrong or not ranks.any(bool(values.sum() > 0)):
         raise ValueError("weights are finite, not negative, and not all 0")
     return values
+
+
+def checked_shown(rows: Any, positions: Any, observations: int, n_rows: int) -> Shown:
+    """What `fit` was told, as whole numbers in range.
+
+    Raises
+    ------
+    ArgumentError
+        naming the argument, and the first observation that is wrong
+    """
+    kept = None if rows is None else _whole("rows", rows, observations, 0, n_rows - 1)
+    if positions is None:
+        return Shown(kept)
+    places = _whole("positions", positions, observations, 1, MOST_POSITIONS)
+    return Shown(kept, places, int(places.max(initial=1)))
+
+
+def _whole(name: str, given: Any, number: int, least: int, most: int) -> AnyArray:
+    values = np.asarray(given)
+    if values.shape != (number,):
+        raise ArgumentError(
+            Argument(name),
+            f" has shape {list(values.shape)}, but there are {number:,} labels: give one a label.",
+        )
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            Argument(name), f" holds no numbers, but {values.dtype}: give whole numbers."
+        ) from None
+    wrong = ~((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers)))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ArgumentError(
+            Argument(name),
+            f" is {values[at]} for observation {at} (counted from 0): give whole numbers, "
+            f"{least:,} to {most:,}.",
+        )
+    return numbers.astype(np.int64)
+
+
+def biases_of(before: Any, positions: int) -> AnyArray:
+    """[positions] biases to begin with: those of a ranker before, as far as it has some, else 0."""
+    found = np.zeros(positions)
+    known = getattr(before, "position_bias_", found)[:positions]
+    found[: len(known)] = known
+    found[len(known) :] = known[-1] if len(known) else 0.0
+    return found
 
 
 def validation_set(eval_set: Any) -> tuple[Any, Any, Any] | None:
@@ -677,9 +737,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
     def _objective(self) -> Objective:
         """The objective as a module, one loss a list; it may have parameters of its own."""
         try:
-            return losses.from_name(
-                self.objective, **(self.objective_params or {}), reduction="none"
-            )
+            return from_name(self.objective, **(self.objective_params or {}), reduction="none")
         except TypeError as error:
             raise ValueError(f"objective_params do not fit {self.objective}: {error}") from None
 

@@ -22,10 +22,9 @@ from tierrank.ranking.members import Refit
 from tierrank.ranking.neural import NeuralRanker
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 from tierrank.training import History, Watch
-from tierrank.training.progress import named
-from tierrank.training.settings import seed_from
+from tierrank.training.progress import named, seed_from
 
 HELD_OUT = 0.2  # of the lists, to stop and to weigh by, where there is no eval_set
 RIDGE = 1e-4  # so that weights are finite where some order is perfect

@@ -27,19 +27,24 @@ from tierrank.data.categories import (
 )
 from tierrank.data.mapped import folder_of
 from tierrank.data.ranking_data import RankingData
-from tierrank.errors import Argument, ArgumentError
-from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, split_query_column
+from tierrank.errors import Argument, ArgumentError, check_count, check_size
+from tierrank.ranking.base import (
+    Ranker,
+    TrainingRows,
+    ValidationRows,
+    biases_of,
+    split_query_column,
+)
 from tierrank.ranking.derivatives import BoostingObjective, Derivatives, ShownObjective
 from tierrank.ranking.features import steps_from
 from tierrank.ranking.forest import Forest
 from tierrank.ranking.growers import Grower, LightGBMTrees, TreeSettings, XGBoostTrees
 from tierrank.ranking.linear_loss import fitted_biases
 from tierrank.ranking.members import Refit, mean_of
-from tierrank.ranking.positions import biases_of
 from tierrank.storage import Arrays
 from tierrank.tiers.arrays import is_dask
 from tierrank.training import Checkpoint, History, Interruption, Watch
-from tierrank.training.settings import check_count, check_size, seed_from
+from tierrank.training.progress import seed_from
 
 SEGMENT = 25
 LEAVES = {20_000: 7, 200_000: 15}  # up to so many training rows; beyond, LightGBM's own 31

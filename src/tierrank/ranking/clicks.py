@@ -34,7 +34,7 @@ import numpy as np
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.errors import Argument, ArgumentError
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 from tierrank.training.covariance import covariance
 from tierrank.training.optim import by_cholesky, newton
 

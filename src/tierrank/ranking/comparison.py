@@ -13,7 +13,7 @@ from tierrank._types import AnyArray
 from tierrank.data.ranking_data import RankingData
 from tierrank.metrics import Metric, bootstrap_interval, evaluate, from_name, holm, paired_test
 from tierrank.ranks import ALONE, Ranks
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 from tierrank.training import Watch
 
 if TYPE_CHECKING:

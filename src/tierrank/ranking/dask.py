@@ -38,11 +38,9 @@ from tierrank.ranking.boosted import Boosting, BoostingState, LocalRows, Step, t
 from tierrank.ranking.derivatives import BoostingObjective, newton_step
 from tierrank.ranking.features import Impute, QueryScale, Steps, steps_from
 from tierrank.ranking.forest import Forest
-from tierrank.tiers.arrays import is_dask
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows, is_dask
 from tierrank.training import Checkpoint, History, Watch
-from tierrank.training.progress import digest
-from tierrank.training.settings import seed_from
+from tierrank.training.progress import digest, seed_from
 
 if TYPE_CHECKING:
     from tierrank.ranking.boosted import BoostedRanker

@@ -18,9 +18,10 @@ from tierrank._types import AnyArray
 from tierrank.losses.likelihood import tier_weights, without_ties
 from tierrank.losses.objective import Objective
 from tierrank.losses.record import Hessian
-from tierrank.plackett_luce.lists import FlatLists, upper_tier_weights
+from tierrank.plackett_luce.kernels import kernel_for
+from tierrank.plackett_luce.lists import FlatLists, NonFiniteScore, upper_tier_weights
+from tierrank.ranking.base import Shown
 from tierrank.ranking.linear_loss import LinearLoss, bias_loss
-from tierrank.ranking.positions import Shown
 from tierrank.tiers import Tiers
 from tierrank.training.optim import by_eigenvectors
 
@@ -283,12 +284,16 @@ class _Likelihood:
             tiers = without_ties(tiers, "random", self.options["generator"])
             self.upper = self._upper_weights(tiers)
         lists = FlatLists(torch.from_numpy(scores.astype(np.float32)), tiers)
-        value, gradient, hessian = lists.derivatives(self.upper)
+        kernel = kernel_for(lists.rows.device)
+        try:
+            value, gradient, hessian = kernel.derivatives(*lists.problem(self.upper))
+        except NonFiniteScore as error:
+            raise lists.located(error) from None
         loss = -float(value.double() @ weights) / len(tiers)
         factor = -weights.float()
         both = []
         for part in (gradient, hessian):
-            part = lists.scaled(part, factor)
+            part = kernel.scale_lists(part, lists.layout[0], factor)
             if lists.gather is not None:
                 part = torch.empty_like(part).index_copy_(0, lists.gather, part)
             both.append(part.numpy())

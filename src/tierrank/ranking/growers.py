@@ -15,10 +15,9 @@ import numpy as np
 
 from tierrank._types import AnyArray
 from tierrank.data.mapped import blocks, folder_of, scratch_folder
-from tierrank.errors import optional
+from tierrank.errors import check_count, check_size, optional
 from tierrank.ranking.forest import NAN, ZERO, Forest, tree_arrays
 from tierrank.storage import Arrays
-from tierrank.training.settings import check_count, check_size
 
 # What library_params may not have: named by arguments of the ranker, or leading to trees that a
 # `Forest` cannot hold.

@@ -14,7 +14,7 @@ from tierrank._types import AnyArray
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses import find
 from tierrank.losses.objective import Objective
-from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
+from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, biases_of
 from tierrank.ranking.linear_loss import (
     MOST_NEWTON_STEPS,
     LinearLoss,
@@ -24,13 +24,11 @@ from tierrank.ranking.linear_loss import (
     linear_scores,
 )
 from tierrank.ranking.members import Refit, mean_of
-from tierrank.ranking.positions import biases_of
 from tierrank.storage import Arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.covariance import CoefficientTable, coefficient_table
 from tierrank.training.optim import Journal, ascend, lbfgs
-from tierrank.training.progress import Tracker
-from tierrank.training.settings import seed_from
+from tierrank.training.progress import Tracker, seed_from
 
 NEAR_ENOUGH = 1e-7  # relative improvement at which Newton's method takes over
 MOST_NEWTON_FEATURES = 1000  # a step takes as many products with the Hessian as features

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tierrank._types import AnyArray
 from tierrank.data.mapped import as_kind
 from tierrank.losses.objective import Objective
-from tierrank.ranking.positions import ONCE_EACH, Shown
+from tierrank.ranking.base import ONCE_EACH, Shown
 from tierrank.tiers import Tiers
 from tierrank.training.covariance import covariance as training_covariance
 from tierrank.training.covariance import dependent, some

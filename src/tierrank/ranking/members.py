@@ -21,21 +21,21 @@ import numpy as np
 
 from tierrank._types import AnyArray
 from tierrank.data.mapped import stacked
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count
 from tierrank.ranks import ALONE, Ranks
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 from tierrank.training import Checkpoint, Watch
-from tierrank.training.progress import named
-from tierrank.training.settings import check_count, member_seed
+from tierrank.training.progress import member_seed, named
 
 if TYPE_CHECKING:
     from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows
+    from tierrank.ranking.peers import TreePeer
 
 Refit = bool | Literal["auto"]
 Rows = tuple[tuple[Any, AnyArray], tuple[Any, AnyArray | None]]  # (X, y), (qid, lengths)
 
 
-def will_refit(ranker: Ranker, *, validated: bool, clicks: bool) -> bool:
+def will_refit(ranker: Ranker | TreePeer, *, validated: bool, clicks: bool) -> bool:
     """Check the settings; whether a refit is to follow.
 
     Parameters

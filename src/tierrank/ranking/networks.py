@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from tierrank._types import AnyArray
+from tierrank.errors import check_count
 from tierrank.training.perceptron import ACTIVATIONS, check_perceptron, perceptron
-from tierrank.training.settings import check_count
 
 
 class PaddedLists:

@@ -13,33 +13,34 @@ import torch
 from torch import Tensor, nn
 
 from tierrank._types import AnyArray
+from tierrank.errors import check_count, check_size
 from tierrank.losses.objective import Objective
 from tierrank.losses.positions import PositionBias
-from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, below
+from tierrank.ranking.base import Ranker, TrainingRows, ValidationRows, below, biases_of
 from tierrank.ranking.features.base import parts_of
 from tierrank.ranking.linear_loss import bias_loss, fitted_biases
 from tierrank.ranking.members import Refit, mean_of
 from tierrank.ranking.networks import Scorer
-from tierrank.ranking.positions import biases_of
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
-from tierrank.tiers.labels import group_rows
+from tierrank.tiers.arrays import group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.batches import ListBatch, ListBatches, as_float32, dense_rows
-from tierrank.training.devices import device_for, fabric_for, own_randomness, seed_generators
-from tierrank.training.loop import FabricLearner, train
-from tierrank.training.perceptron import load_weights
-from tierrank.training.progress import only_whole_steps
-from tierrank.training.settings import (
+from tierrank.training.loop import (
     Accelerator,
     AdamWSettings,
     Course,
+    FabricLearner,
     Precision,
-    check_count,
-    check_size,
-    seed_from,
+    device_for,
+    fabric_for,
+    own_randomness,
+    seed_generators,
+    train,
 )
+from tierrank.training.perceptron import load_weights
+from tierrank.training.progress import only_whole_steps, seed_from
 
 NUMBERS_AT_ONCE = 1 << 22
 """Numbers of the widest layer of a block: 16 MB. Attention takes a longer list whole."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal, Self
 
@@ -19,10 +20,10 @@ from tierrank import metrics
 from tierrank._types import AnyArray, FloatArray
 from tierrank.names import did_you_mean
 from tierrank.ranking.boosted import by_size
-from tierrank.ranking.members import times_drawn, together
-from tierrank.tiers.labels import group_rows
+from tierrank.ranking.members import times_drawn, together, will_refit
+from tierrank.tiers.arrays import group_rows
 from tierrank.training import History, Watch
-from tierrank.training.settings import check_count, member_seed, seed_from
+from tierrank.training.progress import member_seed, seed_from
 
 PEERS = {
     "lightgbm": ("lambdarank", "rank_xendcg"),
@@ -35,8 +36,9 @@ Judge = Callable[[AnyArray], float]
 Model = Any  # what a library trained
 
 
+@dataclass(frozen=True)
 class Rows:
-    """Rows by query, as these libraries want them.
+    """Rows query by query, as these libraries want them.
 
     Attributes
     ----------
@@ -46,11 +48,17 @@ class Rows:
         [queries] rows of each
     """
 
-    def __init__(self, X: Any, y: Any, qid: Any) -> None:
+    X: Any
+    y: AnyArray
+    lengths: AnyArray
+
+    @classmethod
+    def by_query(cls, X: Any, y: Any, qid: Any) -> Rows:
+        """Bring the rows of each query together, queries in order of first appearance."""
         y = np.asarray(y)
         query, keys = group_rows(qid, len(y))
         order = np.argsort(query, kind="stable")
-        self.X, self.y, self.lengths = X[order], y[order], np.bincount(query, minlength=len(keys))
+        return cls(X[order], y[order], np.bincount(query, minlength=len(keys)))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -60,9 +68,10 @@ class Rows:
         starts = np.cumsum(self.lengths) - self.lengths
         low, high = (least.reduceat(self.y, starts) for least in (np.minimum, np.maximum))
         times = times_drawn(low < high, seed)
-        rows = np.split(np.arange(len(self)), starts[1:])
-        found = np.concatenate([rows[query] for query in np.repeat(np.arange(len(rows)), times)])
-        return Rows(self.X[found], self.y[found], _numbers(np.repeat(self.lengths, times)))
+        lengths = np.repeat(self.lengths, times)
+        first = np.cumsum(lengths) - lengths
+        rows = np.arange(lengths.sum()) + np.repeat(np.repeat(starts, times) - first, lengths)
+        return Rows(self.X[rows], self.y[rows], lengths)
 
 
 class TreePeer(BaseEstimator):  # type: ignore[misc]
@@ -80,6 +89,7 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
     """
 
     library: str
+    _keeps_best = True  # of the trees, with an eval_set
 
     def __init__(
         self,
@@ -118,21 +128,17 @@ class TreePeer(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, *, qid: Any, eval_set: Any = None, watch: Watch | None = None
     ) -> Self:
         """Learn; stop by the validation rows if there are some, and learn once more from all."""
-        check_count("members", self.members)
-        if self.refit not in (True, False, "auto"):
-            raise ValueError(f'refit is True, False or "auto", not {self.refit!r}')
-        if self.refit is True and eval_set is None:
-            raise ValueError("refit=True needs an eval_set, whose rows a refit learns from, too")
-        rows = Rows(X, y, qid)
+        refits = will_refit(self, validated=eval_set is not None, clicks=False)
+        rows = Rows.by_query(X, y, qid)
         self._by_size = by_size(len(rows))
-        valid = None if eval_set is None else Rows(*eval_set)
+        valid = None if eval_set is None else Rows.by_query(*eval_set)
         seed, trees = seed_from(self.random_state), self.trees
         self.history_, *first = self._grown(rows, valid, trees, seed, watch)
         self._models: list[Any] = [first]
-        if valid is not None and self.refit:
+        if valid is not None and refits:
             trees = max(1, round(first[1] * (len(rows) + len(valid)) / len(rows)))
             every = together(((X, y), (qid, None)), (tuple(eval_set[:2]), (eval_set[2], None)))
-            rows, valid, self._models = Rows(*every[0][0], every[0][1][0]), None, []
+            rows, valid, self._models = Rows.by_query(*every[0][0], every[0][1][0]), None, []
         draws = self._given("row_fraction") < 1 or self._given("feature_fraction") < 1
         for number in range(len(self._models), self.members):
             another = member_seed(seed, number)

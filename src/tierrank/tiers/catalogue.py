@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from tierrank._types import AnyArray, IntArray
-from tierrank.tiers.arrays import list_of_entry, preview, range_at
+from tierrank.tiers.arrays import is_missing, list_of_entry, preview, range_at
 
 
 class Catalogue(NamedTuple):
@@ -192,18 +192,6 @@ def _refuse_unknown(
         f"list {range_at(borders, at)}: item {preview(name)} is not in the catalogue ({known}). "
         "Leave it out, or give items= with all the names."
     )
-
-
-def is_missing(name: object) -> bool:
-    """Whether it stands for no value: None, NaN of any type, NaT, pandas' NA; or has one in it."""
-    if isinstance(name, str | int):
-        return False
-    if isinstance(name, tuple | frozenset):
-        return any(map(is_missing, name))
-    try:
-        return name is None or bool(name != name)
-    except (TypeError, ArithmeticError):  # NA is not even unequal to itself
-        return True
 
 
 def _refuse_missing(

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from tierrank.errors import check_count
 from tierrank.storage import Arrays
-from tierrank.training.settings import check_count
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,

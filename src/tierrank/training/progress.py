@@ -1,22 +1,28 @@
-"""What happens between two steps of a fit: the curve, those who watch, checkpoints, Ctrl-C."""
+"""What every fit has, whatever learns: a curve, those who watch, checkpoints, Ctrl-C and a seed.
+
+`Learned` answers for what a fit sets where there was no fit yet.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import operator
+import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tierrank import storage
 from tierrank._types import AnyArray
+from tierrank.errors import check_count
 from tierrank.storage import Arrays
 
 SAVINGS_BETWEEN = 10  # so keeping states takes a tenth of a fit's time, at most about
@@ -259,6 +265,52 @@ def digest(*arrays: Any) -> str:
             named = flat.dtype.kind in "OUS"
             total.update(repr(flat.tolist()).encode() if named else flat.data)
     return total.hexdigest()
+
+
+def member_seed(seed: int, member: int) -> int:
+    """The seed of one of several models of a fit: for the first its own, then what follows."""
+    if not member:
+        return seed
+    return int(np.random.SeedSequence([seed, member]).generate_state(1)[0])
+
+
+def seed_from(random_state: Any) -> int:
+    """A seed: the given one, one drawn from a `RandomState`, or a fresh one for None."""
+    if random_state is None:
+        return secrets.randbits(32)
+    if isinstance(random_state, np.random.RandomState):  # as scikit-learn allows
+        return int(random_state.randint(2**31))
+    check_count("random_state", random_state, least=0)
+    return operator.index(random_state)
+
+
+class Learned:
+    """What `fit` sets, such as `coef_`, raises scikit-learn's `NotFittedError` before it.
+
+    That is an `AttributeError` too, so `hasattr` is False as ever; and whatever asks for such an
+    attribute, a property or a method, needs no check of its own.
+    """
+
+    # what a fit sets when it has come to its end; None: there is none that sets something before
+    _last_learned: ClassVar[str | None] = None
+
+    def __dir__(self) -> Iterable[str]:
+        """All names, for TAB; scikit-learn's would ask for all values too, and compute them."""
+        return object.__dir__(self)
+
+    if not TYPE_CHECKING:  # a type checker would take it that every attribute is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Called where there is no such attribute, or a property raised `AttributeError`."""
+            learned = name.endswith("_") and not name.startswith("_")
+            own, last = vars(self), self._last_learned
+            if learned and not (last in own if last else any(each.endswith("_") for each in own)):
+                from sklearn.exceptions import NotFittedError
+
+                raise NotFittedError(
+                    f"this {type(self).__name__} is not fitted yet, so it has no {name}: call fit"
+                )
+            return object.__getattribute__(self, name)  # raises what it raised before
 
 
 class Tracker:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tierrank.cli import options
-from tierrank.cli.app import extreme
 from tierrank.cli.extreme.inputs import Data, LabelledRows, Propensity, Rows
-from tierrank.cli.options import argument, explained, note, option, stderr, stdout
+from tierrank.cli.options import argument, explained, extreme, note, option, stderr, stdout
 
 if TYPE_CHECKING:
     from tierrank._types import AnyArray, IntArray

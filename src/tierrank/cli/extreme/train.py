@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tierrank import names
 from tierrank.cli import options
-from tierrank.cli.app import extreme
 from tierrank.cli.estimators import OPTIONS, as_options, checked_settings
 from tierrank.cli.extreme.inputs import Data, LabelledRows
 from tierrank.cli.options import (
     INTERRUPTED,
     available,
     explained,
+    extreme,
     note,
     option,
     parse_settings,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tierrank.cli.extreme.inputs import Parts
-    from tierrank.cli.training import TrainingFolder
+    from tierrank.cli.train import TrainingFolder
     from tierrank.data import MultiLabelData
     from tierrank.extreme.ranker import ExtremeRanker
 
@@ -132,7 +132,7 @@ def train(
     check_label_names(objective, metric, sampler)
 
     from tierrank.cli.extreme.inputs import read_parts
-    from tierrank.cli.training import TrainingFolder, after_restart, train_into
+    from tierrank.cli.train import TrainingFolder, after_restart, train_into
 
     options.use_threads(threads)
     ranker = make_label_ranker(
@@ -188,7 +188,7 @@ def _help_first(
     import typer
 
     import tierrank
-    from tierrank.cli.training import has_steps
+    from tierrank.cli.train import has_steps
 
     try:
         fit(ranker, parts, folder.checkpoint)
@@ -274,7 +274,7 @@ def _describe(ranker: ExtremeRanker, parts: Parts, *, data_ranks: int) -> None:
     several = "s" * (len(rates(ranker)) > 1)
     halving = ", dropped when behind" * (ranker.halving and len(rates(ranker)) > 1)
     console.print(f"ExtremeRanker by {ranker.objective}, learning rate{several} {tried}{halving}")
-    from tierrank.extreme.features import Features
+    from tierrank.extreme.network import Features
 
     learned = Features.learned(data.X, ranker.features)
     console.print(f"{learned.sentence}{', linear path beside' * ranker.skip}", markup=False)
@@ -454,7 +454,7 @@ def _fused_objective(name: str) -> str:
 
 def _check_rates(ranker: ExtremeRanker, with_valid: bool) -> None:
     from tierrank.data import MultiLabelData
-    from tierrank.extreme.runs import checked_rates
+    from tierrank.extreme.ranker import checked_rates
 
     if not with_valid and ranker.validation == 0 and len(rates(ranker)) > 1:
         raise ValueError(

@@ -15,8 +15,8 @@ from tierrank.data.files import shown
 from tierrank.errors import Argument
 from tierrank.names import counted, did_you_mean
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import offsets, preview
-from tierrank.tiers.catalogue import Catalogue, are_numbers, is_missing
+from tierrank.tiers.arrays import is_missing, offsets, preview
+from tierrank.tiers.catalogue import Catalogue, are_numbers
 from tierrank.tiers.selection import concatenate, equal_lists, list_hashes
 
 

@@ -35,8 +35,8 @@ from tierrank.data.tables.opening import Sides, Table, TableFormat, open_table
 from tierrank.errors import Argument, ArgumentError, Column
 from tierrank.names import counted
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import offsets, preview
-from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing, read_catalogue
+from tierrank.tiers.arrays import is_missing, offsets, preview
+from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
 
 OutcomeArray = npt.NDArray[np.int8]
 

@@ -26,9 +26,8 @@ from tierrank.data.tables.opening import (
 )
 from tierrank.data.tables.ranking_tables import is_utf8, write_arrow
 from tierrank.errors import Argument, ArgumentError, Column
-from tierrank.tiers.arrays import preview
+from tierrank.tiers.arrays import group_rows, preview
 from tierrank.tiers.catalogue import Catalogue, catalogue_of, read_catalogue
-from tierrank.tiers.labels import group_rows
 
 Action = Literal["drop", "last"]
 MissingRank = Literal["error", "drop", "last"] | Mapping[str, Action]

@@ -18,7 +18,8 @@ from tierrank.data.rankings.usual_names import pass_fail, readings
 from tierrank.data.tables.columns import MISSING, BadKey, keys_of_words
 from tierrank.data.tables.opening import Keys, Table, TableFormat, open_table
 from tierrank.errors import Column
-from tierrank.tiers.catalogue import Catalogue, catalogue_of, is_missing
+from tierrank.tiers.arrays import is_missing
+from tierrank.tiers.catalogue import Catalogue, catalogue_of
 
 Cells = Literal["ranks", "items"]
 

@@ -22,8 +22,7 @@ import numpy as np
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.data.files import DataFileError, check_expansion, shown
 from tierrank.errors import Argument, ArgumentError
-from tierrank.tiers.arrays import frame_library
-from tierrank.tiers.catalogue import is_missing
+from tierrank.tiers.arrays import frame_library, is_missing
 
 MISSING = ("", "NA", "N/A", "n/a", "NULL", "null", "Null", "NaN", "nan", "None", "<NA>")
 EXACT_INTEGERS = 2**53  # that a float64 holds

@@ -40,8 +40,8 @@ from tierrank.data.tables.columns import (
 from tierrank.data.tables.csv import CsvColumns, read_text
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import check_one_of
+from tierrank.tiers.arrays import group_rows
 from tierrank.tiers.catalogue import catalogue_of
-from tierrank.tiers.labels import group_rows
 
 TableFormat = Literal["csv", "tsv", "parquet"]
 

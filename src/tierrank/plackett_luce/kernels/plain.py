@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from tierrank.plackett_luce.inputs import why_nan, wide_dtype
 from tierrank.plackett_luce.integral import CLAMP, Nodes, Rule, Strengths, few_items, rule_for
+from tierrank.plackett_luce.lists import why_nan, wide_dtype
 from tierrank.plackett_luce.tier_sums import TierSums, scan
 from tierrank.tiers.layout import Slots, Tables, tables_of
 
@@ -86,7 +86,7 @@ def log_prob_and_gradient(
     tier_weights: Tensor | None,
     with_gradient: bool,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """As `native.log_prob_and_gradient`."""
+    """As `kernels.log_prob_and_gradient`."""
     tables = tables_of(layout)
     result = by_tables(scores, bottom, tables, tier_weights, with_gradient)
     if result[0].isnan().any():
@@ -97,7 +97,7 @@ def log_prob_and_gradient(
 def log_prob_and_pullback(
     scores: Tensor, bottom: Tensor | None, layout: tuple[Tensor, ...], tier_weights: Tensor | None
 ) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, Tensor | None]]]:
-    """As in `native`: what takes the derivatives by the values to scores and bottom."""
+    """As in `kernels`: what takes the derivatives by the values to scores and bottom."""
     value, gradient, by_bottom = log_prob_and_gradient(scores, bottom, layout, tier_weights, True)
     assert gradient is not None
 
@@ -178,7 +178,7 @@ def derivatives(
     layout: tuple[Tensor, ...],
     tier_weights: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `native.derivatives`."""
+    """As `kernels.derivatives`."""
     value, gradient, _ = log_prob_and_gradient(scores, bottom, layout, tier_weights, True)
     assert gradient is not None
     return value, gradient, hessian_product(scores, bottom, layout, tier_weights, None, None)[0]
@@ -192,7 +192,7 @@ def hessian_product(
     vector: Tensor | None,
     bottom_vector: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """As `native.hessian_product`; the formulas stand in `native/hessian.hpp`."""
+    """As `kernels.hessian_product`; the formulas stand in `native/hessian.hpp`."""
     kind, of = scores.dtype, tables_of(layout)
     scores = _widened(scores)
     bottom = _nothing(scores, layout) if bottom is None else _widened(bottom)

@@ -1,17 +1,17 @@
-"""What the feature transformers share: statistics of columns, reading a matrix, a saved state."""
+"""Feature steps: what they share (statistics of columns, a saved state), and chains of them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
 from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -181,6 +181,7 @@ def _finished(
 
 
 State = tuple[dict[str, Any], dict[str, AnyArray]]
+Transformer = TypeVar("Transformer", bound="FeatureTransformer")
 
 
 class FeatureTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -196,6 +197,7 @@ class FeatureTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, 
     learned: ClassVar[dict[str, tuple[type[np.generic], tuple[Any, ...]]]] = {}
     takes_sparse: ClassVar[bool] = True
     takes_missing: ClassVar[bool] = True  # NaN
+    fills_missing: ClassVar[bool] = False  # NaN goes in and none comes out
     needs_labels: ClassVar[bool] = False  # for `fit`
     needs_qid: ClassVar[bool] = False
     """Whether `transform` must know which rows belong to the same query."""
@@ -370,3 +372,141 @@ def check_finite(X: Any, *, allow_nan: bool) -> None:
         f"X[{row}, {column}] is {'NaN' if nan else 'infinite'} ({found} such values in "
         f"all): {cure}."
     )
+
+
+# -- chains of steps -----------------------------------------------------------------------------
+
+
+TRANSFORMERS: dict[str, type[FeatureTransformer]] = {}
+"""The transformers that travel with a saved model, by name."""
+
+
+def travels(transformer: type[Transformer]) -> type[Transformer]:
+    """Let a class of transformers travel with saved models."""
+    TRANSFORMERS[transformer.state_name] = transformer
+    return transformer
+
+
+class Steps:
+    """Transformers applied one after the other; none at all gives the features as they are.
+
+    Parameters
+    ----------
+    steps
+        transformers of this package, fitted or not; they are not copied
+    """
+
+    def __init__(self, steps: Iterable[FeatureTransformer] = ()) -> None:
+        self.steps = list(steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        return f"Steps({self.steps!r})"
+
+    @property
+    def needs_qid(self) -> bool:
+        """Whether `transform` must know which rows belong to the same query."""
+        return any(step.needs_qid for step in self.steps)
+
+    @property
+    def fills_missing(self) -> bool:
+        """Whether NaN goes in and none comes out."""
+        return any(step.fills_missing for step in self.steps)
+
+    def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
+        """Fit each step to what those before it made of X, and give what the last one makes."""
+        for step in self.steps:
+            X = step.fit_transform(X, y, qid=qid)
+        return X
+
+    def transform(self, X: Any, qid: Any = None) -> Any:
+        """Apply the fitted steps."""
+        for step in self.steps:
+            X = step.transform(X, qid=qid)
+        return X
+
+    def to_state(self) -> State:
+        """Give all that the fitted steps know: what JSON can hold, and arrays."""
+        infos, tensors = [], {}
+        for number, step in enumerate(self.steps):
+            info, arrays = step.to_state()
+            infos.append(info)
+            tensors.update({f"{number}.{name}": array for name, array in arrays.items()})
+        return {"steps": infos}, tensors
+
+    @classmethod
+    def from_state(cls, info: dict[str, Any], tensors: dict[str, AnyArray]) -> Self:
+        """Build the fitted chain whose state this is; whatever does not fit is refused."""
+        damaged = "the saved feature steps are damaged or of another version"
+        infos = info.get("steps") if isinstance(info, dict) and set(info) == {"steps"} else None
+        if not isinstance(infos, list):
+            raise ValueError(f"{damaged}: there must be a list of steps.")
+        arrays: list[dict[str, AnyArray]] = [{} for _ in infos]
+        for key, array in tensors.items():
+            owner, _, own_name = key.partition(".")
+            if owner not in map(str, range(len(infos))):
+                raise ValueError(f"{damaged}: the array {key!r} belongs to none of them.")
+            arrays[int(owner)][own_name] = array
+        steps: list[FeatureTransformer] = []
+        for number, (each, own) in enumerate(zip(infos, arrays, strict=True)):
+            name = each.get("name") if isinstance(each, dict) else None
+            if not isinstance(name, str) or name not in TRANSFORMERS:
+                raise ValueError(f"{damaged}: step {number} is {name!r}, not {_known()}.")
+            step = TRANSFORMERS[name].from_state(each, own)
+            if steps and step.n_features_in_ != steps[-1].n_features_out_:
+                raise ValueError(
+                    f"{damaged}: step {number} takes {step.n_features_in_} features, but the one "
+                    f"before it gives {steps[-1].n_features_out_}."
+                )
+            steps.append(step.set_output(transform="default"))
+        return cls(steps)
+
+
+def steps_from(
+    spec: str | FeatureTransformer | Sequence[str | FeatureTransformer] | None,
+) -> list[FeatureTransformer]:
+    """Make unfitted steps of what a user names.
+
+    Parameters
+    ----------
+    spec
+        None for no steps; or one of "impute", "standardize", "query-scale" and "second-order", a
+        transformer of this package, or a sequence of them
+
+    Returns
+    -------
+    list
+        new transformers: those given are copied with their parameters, and stay as they are
+
+    Examples
+    --------
+    >>> from tierrank.ranking.features import SecondOrder, steps_from
+    >>> steps_from(["standardize", SecondOrder(threshold=0.1)])
+    [Standardize(), SecondOrder(threshold=0.1)]
+    """
+    if spec is None:
+        return []
+    return [_step(each) for each in (spec if isinstance(spec, list | tuple) else [spec])]
+
+
+def _step(spec: Any) -> FeatureTransformer:
+    if isinstance(spec, str):
+        if spec not in TRANSFORMERS:
+            raise ValueError(f"unknown features {spec!r}: use {_known()}.")
+        transformer = TRANSFORMERS[spec]()
+    elif type(spec) in TRANSFORMERS.values():
+        transformer = clone(spec)
+    else:
+        raise ValueError(
+            f"{spec!r} is not a step that can be saved with a ranker: use {_known()}, or put "
+            "other transformers before the ranker in a scikit-learn Pipeline."
+        )
+    # The next step, and the ranker, want arrays, whatever scikit-learn is set to.
+    ready: FeatureTransformer = transformer.set_output(transform="default")
+    return ready
+
+
+def _known() -> str:
+    return ", ".join(map(repr, TRANSFORMERS))

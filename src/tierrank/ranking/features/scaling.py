@@ -15,12 +15,20 @@ from tierrank.ranking.features.base import (
     column_statistics,
     largest,
     row_blocks,
+    travels,
     unit_power,
 )
-from tierrank.tiers.arrays import list_of_entry, offsets, run_starts, stable_order
-from tierrank.tiers.labels import as_keys, group_rows
+from tierrank.tiers.arrays import (
+    as_keys,
+    group_rows,
+    list_of_entry,
+    offsets,
+    run_starts,
+    stable_order,
+)
 
 
+@travels
 class Impute(FeatureTransformer):
     """Put a number in place of every NaN: one for all features, or each feature's own.
 
@@ -54,6 +62,7 @@ class Impute(FeatureTransformer):
     """
 
     state_name: ClassVar[str] = "impute"
+    fills_missing: ClassVar[bool] = True
     learned: ClassVar = {"values": (np.float64, ("features",)), "indicated": (np.int64, (None,))}
 
     values_: FloatArray
@@ -143,6 +152,7 @@ class Impute(FeatureTransformer):
             raise self._bad_state("indicated must be increasing numbers of features")
 
 
+@travels
 class Standardize(FeatureTransformer):
     """Bring every feature to mean 0 and standard deviation 1 over the training rows.
 
@@ -266,6 +276,7 @@ def _check_no_overflow(values: AnyArray, columns: AnyArray) -> None:
 Method = Literal["minmax", "standard", "rank"]
 
 
+@travels
 class QueryScale(FeatureTransformer):
     """Scale each feature within its query.
 

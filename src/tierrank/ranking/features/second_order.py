@@ -17,6 +17,7 @@ from tierrank.ranking.features.base import (
     column_statistics,
     dense_block,
     row_blocks,
+    travels,
     unit_power,
 )
 
@@ -141,6 +142,7 @@ def _fill_in(
         correlation[first, second] = correlation[second, first] = value
 
 
+@travels
 class SecondOrder(FeatureTransformer):
     """Add the products of two features whose correlation with the label is beyond a threshold.
 
