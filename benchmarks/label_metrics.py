@@ -48,16 +48,14 @@ class Input(NamedTuple):
 
 
 def made(plan: Plan) -> Input:
-    """Labels drawn uniformly; every second prediction is one of the row's own labels."""
+    """Every second prediction is one of the row's own labels, the others stand beside one."""
     random = np.random.default_rng(0)
-    own = random.integers(plan.labels, size=(plan.rows, RELEVANT), dtype=np.int32)
+    gaps = random.integers(2, plan.labels // (RELEVANT + 1), size=(plan.rows, RELEVANT))
+    own = (gaps.cumsum(axis=1) % plan.labels).astype(np.int32)
     starts = np.arange(plan.rows + 1) * RELEVANT
     ones = np.ones(own.size, dtype=np.float32)
     Y = scipy.sparse.csr_array((ones, own.ravel(), starts), shape=(plan.rows, plan.labels))
-    Y.sum_duplicates()
-    Y.data[:] = 1
-    top = np.stack([own[:, i] if i % 2 else (own[:, i] + 1 + i) % plan.labels
-                    for i in range(max(KS))], axis=1).astype(np.int64)  # fmt: skip
+    top = (own[:, : max(KS)] + np.arange(max(KS)) % 2).astype(np.int64)
     return Input(top, Y, labels.inverse_propensity(Y))
 
 
