@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -289,22 +288,24 @@ ARENA, BEFORE, MORE, TOP = 40, 2000, 300, 5  # models, games, more games, first 
 
 
 class Told(NamedTuple):
-    """Of neighbours among the true first: variances, squared errors; of the first, how many."""
+    """Of differences between neighbours among the true first: variance, squared error, and how many
+    intervals held them; and how many of the first were found.
+    """
 
     variance: float
     error: float
+    held: float
     found: int
 
     @classmethod
     def by(cls, fitted: tr.PairedTies, w: AnyArray) -> Told:
         best = np.argsort(-w)[: TOP + 1]
-        matrix, at = fitted.covariance(), fitted.log_worths_
-        variance, error = [], []
-        for i, j in itertools.pairwise(best):
-            variance.append(matrix[i, i] + matrix[j, j] - 2 * matrix[i, j])
-            error.append((at[i] - at[j] - w[i] + w[j]) ** 2)
+        matrix, at, one, other = fitted.covariance(), fitted.log_worths_, best[:-1], best[1:]
+        variance = matrix[one, one] + matrix[other, other] - 2 * matrix[one, other]
+        error = (at[one] - at[other] - w[one] + w[other]) ** 2
+        held = error <= norm.ppf((1 + LEVEL) / 2) ** 2 * variance
         found = set(np.argsort(-at)[:TOP]) & set(best[:TOP])
-        return cls(float(np.mean(variance)), float(np.mean(error)), len(found))
+        return cls(variance.mean(), error.mean(), 100 * held.mean(), len(found))
 
 
 def next_pairs(replicates: int, seed: int) -> Iterator[Table]:
@@ -337,10 +338,10 @@ def next_pairs(replicates: int, seed: int) -> Iterator[Table]:
         means, errors = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(len(found))
         cells = [
             f"{mean:.{digits}f} ± {error:.{digits}f}"
-            for mean, error, digits in zip(means, errors, (3, 3, 2), strict=True)
+            for mean, error, digits in zip(means, errors, (3, 3, 1, 2), strict=True)
         ]
         rows.append([name, *cells])
-    columns = ["", "variance of a difference", "squared error",
+    columns = ["", "variance of a difference", "squared error", "95 % intervals held, %",
                f"of the true first {TOP}, found"]  # fmt: skip
     said = f"{replicates} arenas of {ARENA} models and {BEFORE:,} games"
     yield table(f"{MORE} more games", columns, rows, said)
