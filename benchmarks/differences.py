@@ -6,8 +6,9 @@
 
 What is independent: R's PlackettLuce (its figures are in a file), statsmodels, choix, arena-rank,
 sums over all permutations or partitions, dense matrices by automatic differentiation, or data
-simulated from known values. A row holds the largest difference of its numbers. The last table is
-of standard errors clustered by who voted, on the votes of LLMFAO.
+simulated from known values. A row holds the largest difference of its numbers. Two more tables
+have what arena-rank's penalty does to coefficients, and standard errors clustered by who voted, on
+the votes of LLMFAO.
 """
 
 from __future__ import annotations
@@ -172,26 +173,34 @@ def logistic_regression() -> Iterator[Row]:
         yield Row(what, "statsmodels, GLM", data, off, 1e-8)
 
 
-ARENA = """
+LONG = 30  # by which differences of lengths are divided for arena-rank, so that scales are alike
+ARENA = f"""
 import sys
 import numpy as np
 from arena_rank.models.contextual_bradley_terry import ContextualBradleyTerry
 from arena_rank.utils.data_utils import ContextualPairDataset
 given = np.load(sys.argv[1])
-model = ContextualBradleyTerry(
-    5, 2, reg=0.0, hessian_reg=1e-7, ftol=1e-16, gtol=1e-12
-)
-found = model.compute_ratings_and_cis(
-    ContextualPairDataset(list("pqrst"), given["pairs"], given["won"], given["x"], given["one"])
-)
-w = np.asarray(model.params["ratings"])
-np.savez(sys.argv[2], w=w - w.mean(), coef=np.asarray(found["coeffs"]) / [30, 1],
-         errors=np.sqrt(np.asarray(found["variances"])) / model.alpha)
+found = {{}}
+for name, penalty in (("none", {{"reg": 0.0}}), ("default", {{}})):
+    model = ContextualBradleyTerry(5, 2, hessian_reg=1e-7, ftol=1e-16, gtol=1e-12, **penalty)
+    fitted = model.compute_ratings_and_cis(
+        ContextualPairDataset(list("pqrst"), given["pairs"], given["won"], given["x"], given["one"])
+    )
+    w = np.asarray(model.params["ratings"])
+    found |= {{
+        f"{{name}} w": w - w.mean(),
+        f"{{name}} coef": np.asarray(fitted["coeffs"]) / [{LONG}, 1],
+        f"{{name}} errors": np.sqrt(np.asarray(fitted["variances"])) / model.alpha,
+    }}
+np.savez(sys.argv[2], **found)
 """
 
 
-def arena_rank() -> Iterator[Row]:
-    """Covariates of games, by arena-rank's contextual Bradley-Terry, in a Python that has it."""
+def by_arena_rank() -> dict[str, Any]:
+    """Log-worths, coefficients and errors by its contextual Bradley-Terry, in a Python that has it.
+
+    Without a penalty on the coefficients, and with the one that it has by default.
+    """
     games = votes_with_covariates()
     beside = games.beside
     with TemporaryDirectory() as folder:
@@ -200,18 +209,36 @@ def arena_rank() -> Iterator[Row]:
             given,
             pairs=np.column_stack([games.first, games.second]),
             won=(games.outcome + 1) / 2,
-            x=np.column_stack([(beside["long_a"] - beside["long_b"]) / 30, beside["turn"]]),
+            x=np.column_stack([(beside["long_a"] - beside["long_b"]) / LONG, beside["turn"]]),
             one=np.ones(len(games)),
         )
         subprocess.run([OTHER or sys.executable, "-c", ARENA, given, out], check=True)
         with np.load(out) as found:
-            theirs = dict(found)
-    ours = tr.PairedTies("bradley-terry", covariates=BOTH, uncertainty="sandwich").fit(games)
-    off = apart((ours.log_worths_, theirs["w"]), (ours.coef_, theirs["coef"]))
+            return dict(found)
+
+
+def arena_rank(report: Report) -> Iterator[Row]:
+    """Covariates of games beside arena-rank's without its penalty; and what the penalty does."""
+    theirs = by_arena_rank()
+    ours = tr.PairedTies("bradley-terry", covariates=BOTH, uncertainty="sandwich").fit(
+        votes_with_covariates()
+    )
+    off = apart((ours.log_worths_, theirs["none w"]), (ours.coef_, theirs["none coef"]))
     beside_what, data = "arena-rank, contextual", "simulated, 1,500 votes"
     yield Row("covariates: worths, coefficients", beside_what, data, off, 1e-4)
-    off = apart((ours.standard_errors_, theirs["errors"]))
+    off = apart((ours.standard_errors_, theirs["none errors"]))
     yield Row("covariates: standard errors", beside_what, data, off, 1e-4)
+    rows = [
+        [name, *values]
+        for name, *values in zip(
+            ("0.02 a word", "0.3 for the turn"),
+            *(coef.tolist() for coef in (ours.coef_, theirs["none coef"], theirs["default coef"])),
+            strict=True,
+        )
+    ]
+    columns = [Column("the truth"), *(Column(name, "{:.4f}".format) for name in (
+        "tierrank", "arena-rank, reg=0", "arena-rank, its default"))]  # fmt: skip
+    report.add(Table("Coefficients of covariates, and a penalty", columns, rows))
 
 
 def cox_regression(random: np.random.Generator) -> Iterator[Row]:
@@ -507,7 +534,7 @@ def measure(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
         ("statsmodels", lambda _: logistic_regression()),
         ("statsmodels", cox_regression),
         ("statsmodels", goodness_of_fit),
-        ("arena-rank", lambda _: arena_rank()),
+        ("arena-rank", lambda _: arena_rank(report)),
         ("enumeration", enumeration),
         ("dense matrices", through_time),
         ("matrices", next_votes),

@@ -108,7 +108,7 @@ def tiers_of_scores(scores: Tensor, labels: Tensor) -> list[Tensor]:
     return tiers
 
 
-def midpoint(scores: Tensor, labels: Tensor) -> Tensor:
+def midpoint(scores: Tensor, labels: Tensor, c: float = 5.0) -> Tensor:
     """[lists] log-probabilities by the rule of Ma et al. (2021), with their T and c."""
     rule = from_tests("reference").midpoint_log_prob
-    return rule(tiers_of_scores(scores, labels), intervals=10_000, c=5.0)
+    return rule(tiers_of_scores(scores, labels), intervals=10_000, c=c)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,10 +92,11 @@ def compared(
     seeds: range,
     folds: int,
     say: Progress,
+    ranker: Callable[..., Any] = BoostedRanker,
 ) -> list[Standing]:
     """How the candidates do, over all queries; a query counts once, with its mean over the seeds.
 
-    A seed is that of the folds, and of the trees.
+    A seed is that of the folds, and of the rankers.
     """
     metric = from_name(METRIC)
     number, names = group_rows(data.qid, len(data))
@@ -104,8 +105,7 @@ def compared(
     times = np.zeros(len(names))
     for seed in seeds:
         rankers = {
-            name: BoostedRanker(**settings, random_state=seed)
-            for name, settings in candidates.items()
+            name: ranker(**settings, random_state=seed) for name, settings in candidates.items()
         }
         cut = query_folds(numbered, FOLDS, seed=seed)[:folds]
         queries = {fold.name: group_rows(fold.test.qid, len(fold.test))[1] for fold in cut}

@@ -353,11 +353,12 @@ def main() -> None:
         command = known[name]["command"]
         if not known[name]["minutes"]:
             options.error(f"no command writes {name!r} ({command}): edit its file by hand")
-        if "$TIERRANK_DATA" in command and "TIERRANK_DATA" not in os.environ:
+        here = chosen.printed is None
+        if here and "$TIERRANK_DATA" in command and "TIERRANK_DATA" not in os.environ:
             print(f"{name}: skipped, since TIERRANK_DATA names no folder of data", file=sys.stderr)
             continue
         print(f"{name}: {command}", file=sys.stderr)
-        printed = chosen.printed.read_text(encoding="utf-8") if chosen.printed else run(command)
+        printed = run(command) if here else chosen.printed.read_text(encoding="utf-8")
         write(name, known[name], printed, chosen.commit, chosen.date)
     for page in pages():
         text = page.read_text(encoding="utf-8")

