@@ -3,7 +3,7 @@
     python experiments/clicks.py --data FOLDER/mq2008 --out out/clicks
     python experiments/clicks.py --data FOLDER/mq2008 --model cascade --sizes 100000
     python experiments/clicks.py --data FOLDER/mq2008 --out out/clicks --table
-    python experiments/clicks.py --data FOLDER/mq2008 --coverage 300
+    python experiments/clicks.py --data FOLDER/mq2008 --coverage 100
 
 A production ranker (a linear one, fitted to one query in a hundred) shows ten items a session, and
 a simulated user clicks. From so many clicks everybody learns: linear and boosted rankers without
@@ -73,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--coverage", type=int, metavar="LOGS", help="biases alone, of many logs")
     chosen = options.parse_args(arguments)
     if chosen.coverage:
-        print(coverage(chosen))
+        for size in chosen.sizes:
+            print(f"{coverage(size, chosen)}\n", flush=True)
         return
     chosen.out.mkdir(parents=True, exist_ok=True)
     if not chosen.table:
@@ -247,23 +248,19 @@ def by_xgboost(X: AnyArray, log: ClickLog) -> Scores:
     return lambda rows: booster.predict(xgboost.DMatrix(rows))
 
 
-def coverage(chosen: argparse.Namespace) -> str:
-    """Of each size, how biases from many logs lie about the simulator's."""
+def coverage(size: int, chosen: argparse.Namespace) -> str:
+    """How biases from many logs of a size lie about the simulator's."""
     folds = tr.data.read_folds(chosen.data)
     parts = [folds[number - 1].train for number in chosen.folds]
     rows = [dense(part) for part in parts]
-    truth = -ETA * np.log(np.arange(1, DEPTH + 1))
-    tables = []
-    for size in chosen.sizes:
-        found = []
-        for seed in range(chosen.coverage):
-            train, X = parts[seed % len(parts)], rows[seed % len(parts)]
-            scores = production_ranker(X, train, 10_000 + seed).predict(X)
-            log = simulate_until(size, train, scores, 10_000 + seed, chosen)
-            found.append(log.propensities())
-        title = f"{chosen.model} clicks, {chosen.coverage} logs of {size:,}"
-        tables += [f"## {title}", "", *spread(found, truth), ""]
-    return "\n".join(tables)
+    found = []
+    for seed in range(chosen.coverage):
+        train, X = parts[seed % len(parts)], rows[seed % len(parts)]
+        scores = production_ranker(X, train, 10_000 + seed).predict(X)
+        log = simulate_until(size, train, scores, 10_000 + seed, chosen)
+        found.append(log.propensities())
+    title = f"## {chosen.model} clicks, {chosen.coverage} logs of {size:,}"
+    return "\n".join([title, "", *spread(found, -ETA * np.log(np.arange(1, DEPTH + 1)))])
 
 
 def spread(found: Sequence[Propensities], truth: AnyArray) -> list[str]:
