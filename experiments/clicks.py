@@ -3,6 +3,7 @@
     python experiments/clicks.py --data FOLDER/mq2008 --out out/clicks
     python experiments/clicks.py --data FOLDER/mq2008 --model cascade --sizes 100000
     python experiments/clicks.py --data FOLDER/mq2008 --out out/clicks --table
+    python experiments/clicks.py --data FOLDER/mq2008 --coverage 100
 
 A production ranker (a linear one, fitted to one query in a hundred) shows ten items a session, and
 a simulated user clicks. From so many clicks everybody learns: linear and boosted rankers without
@@ -16,6 +17,10 @@ leaves grows with the lists, as said below. Nothing is chosen on the test fold. 
 and seed there is a file in --out; one that is there is not computed again. The peers, for which a
 row is written out each time that it was shown, and biases beside scores take part up to 200,000
 clicks.
+
+With --coverage, nobody learns to rank. Of each size there are so many logs, by folds in turn, each
+of a production ranker of its own; the table says how the biases that `ClickLog.propensities` finds
+are spread about the simulator's, and how often intervals of 1.96 standard errors have these.
 """
 
 from __future__ import annotations
@@ -35,10 +40,11 @@ import lightgbm
 import matplotlib as mpl
 import numpy as np
 import xgboost
+from scipy.stats import chi2
 
 import tierrank as tr
 from tierrank._types import AnyArray
-from tierrank.data import ClickLists, ClickLog, RankingData
+from tierrank.data import ClickLists, ClickLog, Propensities, RankingData
 from tierrank.data.synthetic import simulate_clicks
 
 DEPTH, ETA = 10, 1.0
@@ -64,7 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--noise", type=float, default=0.1)
     options.add_argument("--trust", type=float, default=0.0)
     options.add_argument("--table", action="store_true", help="only show what --out has")
+    options.add_argument("--coverage", type=int, metavar="LOGS", help="biases alone, of many logs")
     chosen = options.parse_args(arguments)
+    if chosen.coverage:
+        for size in chosen.sizes:
+            print(f"{coverage(size, chosen)}\n", flush=True)
+        return
     chosen.out.mkdir(parents=True, exist_ok=True)
     if not chosen.table:
         folds = tr.data.read_folds(chosen.data)
@@ -235,6 +246,54 @@ def by_xgboost(X: AnyArray, log: ClickLog) -> Scores:
     }  # fmt: skip
     booster = xgboost.train(params, data, num_boost_round=TREES)
     return lambda rows: booster.predict(xgboost.DMatrix(rows))
+
+
+def coverage(size: int, chosen: argparse.Namespace) -> str:
+    """How biases from many logs of a size lie about the simulator's."""
+    folds = tr.data.read_folds(chosen.data)
+    parts = [folds[number - 1].train for number in chosen.folds]
+    rows = [dense(part) for part in parts]
+    found = []
+    for seed in range(chosen.coverage):
+        train, X = parts[seed % len(parts)], rows[seed % len(parts)]
+        scores = production_ranker(X, train, 10_000 + seed).predict(X)
+        log = simulate_until(size, train, scores, 10_000 + seed, chosen)
+        found.append(log.propensities())
+    title = f"## {chosen.model} clicks, {chosen.coverage} logs of {size:,}"
+    return "\n".join([title, "", *spread(found, -ETA * np.log(np.arange(1, DEPTH + 1)))])
+
+
+def spread(found: Sequence[Propensities], truth: AnyArray) -> list[str]:
+    """A table of places; the first has bias 0 in all logs.
+
+    Biases of a log are not independent, as all are measured from the first place: the standard
+    error of the share over all places is one over logs. "together" is the share of logs whose
+    errors, by the inverse covariance, are within the 95 % quantile of their χ².
+    """
+    places = slice(1, min(len(each.bias) for each in found))  # pages of few items are shorter
+    errors = np.array([(each.bias - truth[: len(each.bias)])[places] for each in found])
+    stated = np.array([each.standard_errors[places] for each in found])
+    inside = np.abs(errors) < 1.96 * stated
+    squares = [
+        error @ np.linalg.solve(each.covariance[places, places], error)
+        for error, each in zip(errors, found, strict=True)
+    ]
+    together = np.array(squares) < chi2.ppf(0.95, errors.shape[1])
+
+    def share(within: AnyArray) -> str:
+        return f"{100 * within.mean():.1f} ± {100 * within.std(ddof=1) / len(found) ** 0.5:.1f}"
+
+    lines = row("place", "error of the mean", "spread of estimates", "standard error stated",
+                "within 1.96 of them, per cent", rule=True)  # fmt: skip
+    for place, error, errs, held in zip(
+        range(2, DEPTH + 1), errors.T, stated.T, inside.T, strict=False
+    ):
+        off = error.std(ddof=1) / len(found) ** 0.5
+        mean = f"{error.mean():+.4f} ± {off:.4f}".replace("-", "−")
+        typical = np.sqrt(np.mean(errs**2))
+        lines += row(str(place), mean, f"{error.std(ddof=1):.4f}", f"{typical:.4f}", share(held))
+    lines += row("all", "", "", "", share(inside.mean(1)))
+    return lines + row("together", "", "", "", share(together))
 
 
 def report(chosen: argparse.Namespace) -> None:

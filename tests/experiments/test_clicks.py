@@ -50,3 +50,27 @@ def test_part_of_the_way_is_between_naive_and_oracle(tmp_path, capsys):
         path.write_text(clicks.json.dumps({"ndcg": kept, "biases": {}}))
     clicks.main(["--data", "few", "--out", str(tmp_path), "--table"])
     assert "| boosted, weighed | .5500 (75) |" in capsys.readouterr().out
+
+
+def test_biases_of_many_logs_lie_about_the_simulators_as_they_say(data, capsys):
+    clicks.main(["--data", str(data), "--folds", "1", "2", "--sizes", "2000", "--coverage", "40"])
+    cells = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    by_place = {line[0]: line for line in cells if len(line) == 5}
+    mean, error = (float(part.replace("−", "-")) for part in by_place["2"][1].split(" ± "))
+    assert abs(mean) < 4 * error
+    spread, stated = map(float, by_place["2"][2:4])
+    assert spread == pytest.approx(40**0.5 * error, rel=0.01)
+    assert spread == pytest.approx(stated, rel=0.4)
+    assert [*by_place][-2:] == ["all", "together"]
+
+
+def test_coverage_is_what_intervals_hold():
+    truth = np.array([0.0, -1.0, -2.0])
+    covariance = np.diag([0.0, 1.0, 4.0])
+    off = [(0.0, 0.0)] * 3 + [(2.0, 3.0)]  # standard errors 1 and 2: outside, inside
+    found = [clicks.Propensities(truth + np.append(0.0, each), covariance) for each in off]
+    table = "\n".join(clicks.spread(found, truth))
+    assert "| 2 | +0.5000 ± 0.5000 | 1.0000 | 1.0000 | 75.0 ± 25.0 |" in table
+    assert "| 3 | +0.7500 ± 0.7500 | 1.5000 | 2.0000 | 100.0 ± 0.0 |" in table
+    assert "| all |  |  |  | 87.5 ± 12.5 |" in table
+    assert "| together |  |  |  | 75.0 ± 25.0 |" in table  # 4 + 9/4 is above 5.99
