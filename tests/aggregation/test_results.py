@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import tierrank as tr
 from tierrank.aggregation.connectivity import Disconnected
 from tierrank.aggregation.feature_worths import Unidentified
-from tierrank.aggregation.results import drawn_counts
+from tierrank.aggregation.lists import drawn_counts
 from tierrank.aggregation.terms import GaussianPrior
 from tierrank.report.tables import WORTH_COLUMNS
 from tierrank.training import covariance

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tierrank.aggregation.lists import distinct, weighted_lists
-from tierrank.report import counts
+from tierrank.report import from_fit
 from tierrank.report.from_fit import item_records, pair_counts
 
 ITEMS = 7
@@ -49,9 +49,9 @@ def test_records_of_items_and_pairs_are_those_counted_by_hand(rest, monkeypatch)
     pairs = pair_counts(lists, order)
     assert pairs.among == ITEMS
     np.testing.assert_allclose(pairs.table(ITEMS), table)
-    monkeypatch.setattr(counts, "MOST_PAIRS", 4)  # there is room for the first three rows
+    monkeypatch.setattr(from_fit, "MOST_PAIRS", 4)  # there is room for the first three rows
     fewer = pair_counts(lists, order)
     assert fewer.among == 3
     np.testing.assert_allclose(fewer.table(3), table[:3, :3])
-    monkeypatch.setattr(counts, "MOST_MET", 4)
+    monkeypatch.setattr(from_fit, "MOST_MET", 4)
     assert pair_counts(lists, order) is None

@@ -47,7 +47,8 @@ class Published:
     def __post_init__(self) -> None:
         if self.card is not None:
             options.check_picture(self.card, "--card", (".png",))
-        self.look()  # refuses a bad one before the work
+        if self.logo is not None or self.accent is not None:
+            self.look()  # refuses a bad one before the work
 
     def look(self) -> Look:
         """Logo and colour, read and checked."""
