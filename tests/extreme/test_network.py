@@ -161,6 +161,22 @@ def test_dropout_leaves_out_entries_of_x_and_hidden_numbers_in_training_alone():
     assert torch.equal(net(rows)[:1].expand(2000, 40), net(rows))
 
 
+@pytest.mark.parametrize("probability", [0.001, 0.3, 0.9, 0.999999])
+def test_dropout_keeps_the_mean_and_takes_each_number_by_itself(probability):
+    net = network(4, hidden_dropout=probability).train()
+    torch.manual_seed(1)
+    found = net._dropout(torch.ones(401, 499), probability)  # not a multiple of four
+    out = (found == 0).double()
+    n, share = out.numel(), min(probability, 1 - 2**-16)
+    error = (share * (1 - share) / n) ** 0.5
+    assert abs(out.mean().item() - share) < 4 * error + 2**-17
+    if out.mean() < 1:
+        torch.testing.assert_close(found.max().item(), 1 / (1 - share), rtol=0.02, atol=0)
+    for lag in (1, 2, 3, 4, 499):  # neighbours that share a draw know nothing of each other
+        together = (out.flatten()[lag:] * out.flatten()[:-lag]).mean().item()
+        assert abs(together - share**2) < 6 * error + 2**-16
+
+
 def test_widths_are_whole_numbers_and_at_least_one():
     assert widths(256) == (256,)
     assert widths([32, 16]) == (32, 16)

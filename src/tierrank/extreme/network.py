@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
-from torch.nn.functional import dropout, embedding_bag
+from torch.nn.functional import embedding_bag
 
 from tierrank._types import AnyArray
 from tierrank.errors import Argument, ArgumentError, check_count
@@ -39,6 +39,7 @@ FULL_FEATURES, FULL_WEIGHTS = 1 << 10, 1 << 25  # of a linear path with a weight
 RANK = 128  # of a linear path beyond that
 DRAWN = 1 << 21  # weights of other ranks that are drawn at once
 SPREAD_FEATURES = 1 << 25  # weights of features that are spread over ranks, as labels are
+CHANCES = 1 << 16  # steps in which dropout takes its probability
 
 
 class Features:
@@ -283,7 +284,7 @@ class Network(nn.Module):
         """
         if features is None:
             features = self.features.index_select(0, self.used(rows))
-        values = dropout(rows.values, self.input_dropout, self.training)  # the same on all ranks
+        values = self._dropout(rows.values, self.input_dropout)  # the same on all ranks
         here = rows._replace(values=values)
         if self._feature_ranks.size > 1:
             here = here.within(self._own_features)
@@ -310,7 +311,21 @@ class Network(nn.Module):
         return self.labels.shape[1] - (self.skip - self.combined)
 
     def _activated(self, hidden: Tensor) -> Tensor:
-        return dropout(hidden.relu(), self.hidden_dropout, self.training)
+        return self._dropout(hidden.relu(), self.hidden_dropout)
+
+    def _dropout(self, numbers: Tensor, probability: float) -> Tensor:
+        """In training, each number 0 with this probability, and else divided by the other one.
+
+        torch draws 64 bits for each, one after the other; here four numbers share them. They are
+        drawn on the CPU, so that all ranks and devices leave out the same.
+        """
+        below = min(round(probability * CHANCES), CHANCES - 1)
+        if not self.training or not below:
+            return numbers
+        words = torch.empty(numbers.numel() // 4 + 1, dtype=torch.int64).random_(-(1 << 63), None)
+        drawn = words.view(torch.int16)[: numbers.numel()].view(numbers.shape)
+        kept = (drawn >= below - CHANCES // 2).to(numbers)
+        return numbers * kept.mul_(CHANCES / (CHANCES - below))
 
 
 def top_labels(
