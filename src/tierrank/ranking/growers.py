@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tierrank._types import AnyArray
-from tierrank.data.mapped import blocks, folder_of, scratch_folder
+from tierrank.data.cache import blocks, folder_of, scratch_folder
 from tierrank.errors import check_count, check_size, optional
 from tierrank.ranking.forest import NAN, ZERO, Forest, tree_arrays
 from tierrank.storage import Arrays

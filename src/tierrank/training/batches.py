@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tierrank._types import AnyArray
-from tierrank.data.mapped import as_kind, blocks
+from tierrank.data.cache import as_kind, blocks
 from tierrank.ranks import ALONE, Ranks
 from tierrank.tiers import Tiers
 from tierrank.tiers.layout import Layout
