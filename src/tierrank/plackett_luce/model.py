@@ -1,4 +1,4 @@
-"""The Plackett-Luce model: exact log-probabilities of tiers, their Hessian without autograd, draws."""
+"""The Plackett-Luce model: exact log-probabilities of tiers, their Hessian, and draws from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tierrank.plackett_luce import operators, transforms
 from tierrank.plackett_luce.kernels import fused_for, kernel_for
-from tierrank.plackett_luce.kernels.plain import in_graph
+from tierrank.plackett_luce.kernels.integral import in_graph
 from tierrank.plackett_luce.lists import (
     FlatLists,
     NonFiniteScore,
