@@ -28,8 +28,7 @@ from tierrank._types import FloatArray
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.likelihood import pl_partition
 from tierrank.losses.lists import TierOrder
-from tierrank.losses.objective import Reduction, objective, reduced
-from tierrank.losses.one_pass import native_computes
+from tierrank.losses.objective import Reduction, native_computes, objective, reduced
 from tierrank.plackett_luce.kernels import kernel_for
 from tierrank.plackett_luce.lists import FlatLists, Scores, upper_tier_weights
 from tierrank.randomness import as_generator

@@ -19,8 +19,16 @@ from torch.nn.functional import logsigmoid, pad
 
 from tierrank._types import FloatArray
 from tierrank.losses.lists import Direction, Stages, TierOrder, has_stages, is_backward
-from tierrank.losses.objective import Reduction, objective, reduced
-from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, shares_a_rest, stage_hessian
+from tierrank.losses.objective import (
+    Pass,
+    Reduction,
+    fill_stages,
+    in_one_pass,
+    objective,
+    reduced,
+    shares_a_rest,
+    stage_hessian,
+)
 from tierrank.losses.subsets import MOST_ITEMS, gibbs, log_normaliser, metropolis_hastings
 from tierrank.plackett_luce.lists import FlatLists, Rest, Scores, wide_dtype
 from tierrank.plackett_luce.tier_sums import Groups, LogSumExp, TierSums
