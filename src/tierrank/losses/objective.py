@@ -1,5 +1,4 @@
-"""What all objectives share: how their functions are entered, their modules, their reduction, and
-value and gradient in one pass of the native core."""
+"""What all objectives share: functions entered, modules, reduction, one pass of the native core."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ from tierrank.losses.record import Entry, find
 from tierrank.plackett_luce import transforms
 from tierrank.plackett_luce.kernels import checked_layout, compiled_for, scale_lists
 from tierrank.plackett_luce.lists import FlatLists, Scores, can_look, check_is_tiers, list_weights
-from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
+from tierrank.tiers.arrays import as_generator
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Reduction = Literal["mean", "sum", "none"]

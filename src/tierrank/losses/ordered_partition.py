@@ -32,9 +32,8 @@ from tierrank.losses.objective import (
 from tierrank.losses.subsets import MOST_ITEMS, gibbs, log_normaliser, metropolis_hastings
 from tierrank.plackett_luce.lists import FlatLists, Rest, Scores, wide_dtype
 from tierrank.plackett_luce.tier_sums import Groups, LogSumExp, TierSums
-from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import offsets, range_numbers, ranges, repeat
+from tierrank.tiers.arrays import as_generator, offsets, range_numbers, ranges, repeat
 
 Generator = torch.Generator | int | None
 

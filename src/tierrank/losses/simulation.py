@@ -14,9 +14,8 @@ from tierrank.losses.lists import Direction, is_backward
 from tierrank.losses.subsets import MOST_ITEMS, by_size, gibbs, rows_in_a_block
 from tierrank.plackett_luce.lists import Scores, check_finite, wide_dtype
 from tierrank.plackett_luce.model import BLOCK
-from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import offsets
+from tierrank.tiers.arrays import as_generator, offsets
 
 Generator = torch.Generator | None
 Draw = Callable[[Tensor, Tensor], Tensor]  # [items] f and [rows, items] what remains -> chosen

@@ -20,8 +20,8 @@ from tierrank.plackett_luce.lists import (
     upper_tier_weights,
     wide_dtype,
 )
-from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
+from tierrank.tiers.arrays import as_generator
 
 BLOCK = 1 << 24  # noisy scores held at once
 GAP = 100.0  # further apart, the order is certain: e^−100 is 4e-44
