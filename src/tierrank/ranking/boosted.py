@@ -37,8 +37,7 @@ from tierrank.ranking.base import (
 )
 from tierrank.ranking.derivatives import BoostingObjective, Derivatives, ShownObjective
 from tierrank.ranking.features import steps_from
-from tierrank.ranking.forest import Forest
-from tierrank.ranking.growers import Grower, LightGBMTrees, TreeSettings, XGBoostTrees
+from tierrank.ranking.forest import Forest, Grower, LightGBMTrees, TreeSettings, XGBoostTrees
 from tierrank.ranking.linear_loss import fitted_biases
 from tierrank.ranking.members import Refit, mean_of
 from tierrank.storage import Arrays
