@@ -29,13 +29,16 @@ from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import group_rows
 from tierrank.training import Checkpoint, History, Watch
-from tierrank.training.batches import ListBatch, ListBatches, as_float32, dense_rows
 from tierrank.training.loop import (
     Accelerator,
     AdamWSettings,
     Course,
     FabricLearner,
+    ListBatch,
+    ListBatches,
     Precision,
+    as_float32,
+    dense_rows,
     device_for,
     fabric_for,
     own_randomness,
