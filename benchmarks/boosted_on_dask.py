@@ -73,7 +73,7 @@ WORK = "binning", "derivatives", "growing"
 
 def note_work() -> None:
     """Let this process note the seconds that its processor has for each part of a fit."""
-    from tierrank.ranking import growers
+    from tierrank.ranking import forest
     from tierrank.ranking.derivatives import BoostingObjective
 
     def noted(owner: type, name: str, part: str) -> None:
@@ -85,15 +85,15 @@ def note_work() -> None:
             try:
                 return inner(*arguments, **given)
             finally:
-                growers.spent[part] += time.thread_time() - begun
+                forest.spent[part] += time.thread_time() - begun
 
         setattr(owner, name, outer)
 
-    if hasattr(growers, "spent"):
+    if hasattr(forest, "spent"):
         return
-    growers.spent = dict.fromkeys(WORK, 0.0)
+    forest.spent = dict.fromkeys(WORK, 0.0)
     noted(BoostingObjective, "__call__", "derivatives")
-    for trees in (growers.LightGBMTrees, growers.XGBoostTrees):
+    for trees in (forest.LightGBMTrees, forest.XGBoostTrees):
         noted(trees, "__init__", "binning")
         noted(trees, "grow", "growing")
         noted(trees, "scores", "growing")
@@ -101,10 +101,10 @@ def note_work() -> None:
 
 def spent() -> dict[str, float]:
     """What was noted since this was asked last."""
-    from tierrank.ranking import growers
+    from tierrank.ranking import forest
 
-    found: dict[str, float] = growers.spent
-    growers.spent = dict.fromkeys(found, 0.0)
+    found: dict[str, float] = forest.spent
+    forest.spent = dict.fromkeys(found, 0.0)
     return found
 
 

@@ -24,7 +24,7 @@ from scipy.stats import norm
 
 import tierrank as tr
 from tierrank._types import AnyArray
-from tierrank.aggregation.rank_intervals import rank_intervals
+from tierrank.aggregation.item_ranks import rank_intervals
 from tierrank.aggregation.tier_cuts import Potentials, cut_into_tiers, random_effects
 from tierrank.data import Games, read_games
 

@@ -17,8 +17,7 @@ from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner, RowOptimi
 from tierrank.extreme.network import Network, top_labels
 from tierrank.extreme.samplers import sampler_from
 from tierrank.extreme.sharding import Shards
-from tierrank.training.batches import Share
-from tierrank.training.loop import Diverged, own_randomness, seed_generators
+from tierrank.training.loop import Diverged, Share, own_randomness, seed_generators
 
 CPU = torch.device("cpu")
 LISTS, LABELS, WIDTH, ROWS, FEATURES = 9, 700, 6, 26, 15

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from tierrank.aggregation.paired import PairedTies
     from tierrank.aggregation.through_time import WorthsThroughTime
     from tierrank.extreme.ranker import ExtremeRanker
-    from tierrank.native import native_info
     from tierrank.plackett_luce import Curvature, log_prob, log_prob_above, sample
+    from tierrank.plackett_luce.kernels import native_info
     from tierrank.ranking.blended import BlendedRanker
     from tierrank.ranking.boosted import BoostedRanker
     from tierrank.ranking.export import export
@@ -109,7 +109,7 @@ _HOMES = {
     "load": "tierrank.storage",
     "log_prob": "tierrank.plackett_luce",
     "log_prob_above": "tierrank.plackett_luce",
-    "native_info": "tierrank.native",
+    "native_info": "tierrank.plackett_luce.kernels",
     "sample": "tierrank.plackett_luce",
     "save": "tierrank.storage",
 }

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tierrank.aggregation import rank_intervals as of_ranks
-from tierrank.aggregation.rank_intervals import drawn, rank_intervals, simulated_intervals
-from tierrank.aggregation.rank_probabilities import expected_ranks
+from tierrank.aggregation import item_ranks
+from tierrank.aggregation.item_ranks import (
+    drawn,
+    expected_ranks,
+    rank_intervals,
+    simulated_intervals,
+)
 
 
 def centred(variances):
@@ -58,7 +62,7 @@ def test_expected_ranks_are_covered_as_often_as_promised():
 def test_the_same_seed_gives_the_same_draws_in_whatever_blocks(monkeypatch):
     w, covariance = np.arange(4.0), centred(np.ones(4))
     at_once = simulated_intervals(expected_ranks, w, covariance, seed=5)
-    monkeypatch.setattr(of_ranks, "BLOCK", 40)
+    monkeypatch.setattr(item_ranks, "BLOCK", 40)
     np.testing.assert_allclose(simulated_intervals(expected_ranks, w, covariance, seed=5), at_once)
     assert (simulated_intervals(expected_ranks, w, covariance, seed=6)[0] != at_once[0]).any()
 

@@ -6,8 +6,8 @@ import torch
 from mpmath import mp
 
 import tierrank as tr
-from tierrank.aggregation import rank_probabilities
-from tierrank.aggregation.rank_probabilities import expected_ranks, top_k_probabilities
+from tierrank.aggregation import item_ranks
+from tierrank.aggregation.item_ranks import expected_ranks, top_k_probabilities
 
 
 def by_subsets(w):
@@ -72,9 +72,7 @@ def test_the_ends_have_their_closed_forms():
     np.testing.assert_allclose(
         top_k_probabilities(w, 1), np.exp(w) / np.exp(w).sum(), rtol=1e-14, atol=0
     )
-    np.testing.assert_allclose(
-        rank_probabilities.top_k(w, 1), top_k_probabilities(w, 1), rtol=1e-12
-    )
+    np.testing.assert_allclose(item_ranks.top_k(w, 1), top_k_probabilities(w, 1), rtol=1e-12)
     np.testing.assert_array_equal(top_k_probabilities(w, 200), np.ones(200))
     np.testing.assert_allclose(top_k_probabilities(np.zeros(300), 7), 7 / 300, rtol=1e-13)
 
@@ -99,17 +97,17 @@ def test_a_shift_and_another_order_of_the_items_change_nothing():
 def test_blocks_of_nodes_change_nothing(monkeypatch):
     w = np.random.default_rng(8).normal(size=50)
     p = top_k_probabilities(w, 20)
-    monkeypatch.setattr(rank_probabilities, "NUMBERS_AT_ONCE", 100)
+    monkeypatch.setattr(item_ranks, "NUMBERS_AT_ONCE", 100)
     np.testing.assert_allclose(top_k_probabilities(w, 20), p, rtol=1e-13)
 
 
 def test_panels_that_are_too_long_are_noticed_and_halved(monkeypatch):
     w = np.random.default_rng(9).normal(size=50)
     p = top_k_probabilities(w, 20)
-    monkeypatch.setattr(rank_probabilities, "DEVIATIONS", 12.0)
-    monkeypatch.setattr(rank_probabilities, "LONGEST", 6.0)
+    monkeypatch.setattr(item_ranks, "DEVIATIONS", 12.0)
+    monkeypatch.setattr(item_ranks, "LONGEST", 6.0)
     np.testing.assert_allclose(top_k_probabilities(w, 20), p, rtol=0, atol=1e-9)
-    monkeypatch.setattr(rank_probabilities, "NODES", 1)
+    monkeypatch.setattr(item_ranks, "NODES", 1)
     with pytest.raises(ArithmeticError, match="add up to"):
         top_k_probabilities(w, 20)
 

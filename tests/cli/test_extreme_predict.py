@@ -9,7 +9,7 @@ import scipy.sparse
 
 import tierrank as tr
 from extreme_files import fitted, label_sets, write_parts
-from tierrank.cli.extreme import predict as predictions
+from tierrank.cli import extreme_predict as predictions
 from tierrank.data import read_xc_features, write_xc
 
 

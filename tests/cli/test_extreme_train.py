@@ -10,7 +10,7 @@ import pytest
 import tierrank as tr
 from extreme_files import SETTINGS, fitted, label_sets, write_parts
 from real_data import real
-from tierrank.cli.extreme import train as command
+from tierrank.cli import extreme_train as command
 from tierrank.cli.progress import in_use
 from tierrank.data import files as data_files
 from tierrank.data import write_xc

@@ -32,8 +32,8 @@ from tierrank.data import (
     write_table,
     write_xc,
 )
+from tierrank.data.cache import folder_of, rows_of, scratch
 from tierrank.data.letor import read_letor_files
-from tierrank.data.mapped import folder_of, rows_of, scratch
 
 ROWS, FEATURES = 600, 7
 
@@ -234,7 +234,7 @@ def test_a_conversion_that_was_stopped_goes_on(
 
 
 def test_the_second_stage_goes_on_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tierrank.data.mapped._NUMBERS", 100 * FEATURES)
+    monkeypatch.setattr("tierrank.data.cache._NUMBERS", 100 * FEATURES)
     file = letor(tmp_path / "train.txt", 0.8)
 
     def stop(path: Path, share: float) -> None:

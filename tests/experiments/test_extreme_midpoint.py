@@ -17,7 +17,7 @@ from tierrank.data.synthetic import label_sets
 from tierrank.extreme.learner import LabelBatches, LabelLearner
 from tierrank.extreme.network import Network
 from tierrank.extreme.ranker import ExtremeRanker
-from tierrank.training.batches import Share
+from tierrank.training.loop import Share
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from tierrank.extreme import head
 from tierrank.extreme.learner import Glas, LabelBatches, LabelLearner, RowOptimiser
 from tierrank.extreme.network import Network
 from tierrank.extreme.samplers import Sample, Uniform
-from tierrank.training.batches import Share
-from tierrank.training.loop import Diverged
+from tierrank.training.loop import Diverged, Share
 
 ROWS, FEATURES, LABELS = 20, 15, 600
 CPU = torch.device("cpu")

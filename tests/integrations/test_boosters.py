@@ -14,7 +14,7 @@ from tierrank.integrations import boosting
 from tierrank.integrations import lightgbm as for_lightgbm
 from tierrank.integrations import xgboost as for_xgboost
 from tierrank.losses import OBJECTIVES
-from tierrank.ranking.growers import lightgbm_forest, xgboost_forest
+from tierrank.ranking.forest import lightgbm_forest, xgboost_forest
 
 lightgbm = pytest.importorskip("lightgbm")
 xgboost = pytest.importorskip("xgboost")

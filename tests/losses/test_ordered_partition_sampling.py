@@ -19,9 +19,14 @@ from subsets import (
     stages_of,
     subsets,
 )
-from tierrank.losses import simulation
-from tierrank.losses.ordered_partition import pmop_exact, pmop_fd, pmop_gibbs, pmop_mh
-from tierrank.losses.simulation import sample_ordered_partitions
+from tierrank.losses import ordered_partition
+from tierrank.losses.ordered_partition import (
+    pmop_exact,
+    pmop_fd,
+    pmop_gibbs,
+    pmop_mh,
+    sample_ordered_partitions,
+)
 from tierrank.losses.subsets import gibbs, metropolis_hastings
 
 F = np.array([1.5, -0.7, 0.2, 2.0, -1.1])
@@ -313,24 +318,24 @@ def test_all_75_partitions_of_4_items_come_as_often_as_they_should(potential, di
 @pytest.mark.parametrize("way", ["sum", "mean", "gibbs"])
 def test_a_constant_changes_no_partition_however_large_it_is(way, monkeypatch):
     if way == "gibbs":
-        monkeypatch.setattr(simulation, "MOST_ITEMS", 3)
+        monkeypatch.setattr(ordered_partition, "MOST_ITEMS", 3)
     scores, potential = np.array([0.0, 1.0, 2.0, 1.0]), "sum" if way == "sum" else "mean"
     tiers = sample_ordered_partitions(scores + 4e15, 20_000, potential=potential, generator=18)
     assert_partitions_as_probable(tiers, scores, potential, "forward")
 
 
 def test_long_lists_are_drawn_by_gibbs_sampling(monkeypatch):
-    monkeypatch.setattr(simulation, "MOST_ITEMS", 3)
-    monkeypatch.setattr(simulation, "exact_subsets", None)
+    monkeypatch.setattr(ordered_partition, "MOST_ITEMS", 3)
+    monkeypatch.setattr(ordered_partition, "exact_subsets", None)
     tiers = sample_ordered_partitions(FOUR, 20_000, potential="mean", sweeps=20, generator=9)
     assert_partitions_as_probable(tiers, FOUR, "mean", "forward")
 
 
 def test_blocks_do_not_change_what_is_drawn(monkeypatch):
-    monkeypatch.setattr(simulation, "rows_in_a_block", lambda items: 3)
+    monkeypatch.setattr(ordered_partition, "rows_in_a_block", lambda items: 3)
     tiers = sample_ordered_partitions(FOUR, 20_000, potential="mean", generator=10)
     assert_partitions_as_probable(tiers, FOUR, "mean", "forward")
-    monkeypatch.setattr(simulation, "BLOCK", 20_000)
+    monkeypatch.setattr(ordered_partition, "BLOCK", 20_000)
     tiers = sample_ordered_partitions(FOUR, 20_001, generator=10)
     assert len(tiers) == 20_001
     assert_partitions_as_probable(tiers, FOUR, "sum", "forward")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tierrank import metrics
-from tierrank.metrics import uncertainty
+from tierrank.metrics import evaluation
 
 
 @pytest.mark.parametrize("n", [5, 40, 300])
@@ -31,7 +31,7 @@ def test_smaller_blocks_change_no_interval_and_hardly_a_p_value(monkeypatch):
     a, b = np.random.default_rng(0).random((2, 50))
     options = {"resamples": 500, "generator": 3}
     whole = metrics.bootstrap_interval(a, **options), metrics.paired_test(a, b, **options)
-    monkeypatch.setattr(uncertainty, "_BLOCK", 64 * 50)
+    monkeypatch.setattr(evaluation, "_BLOCK", 64 * 50)
     assert metrics.bootstrap_interval(a, **options) == whole[0]
     assert metrics.paired_test(a, b, **options).p_value == pytest.approx(whole[1].p_value, abs=0.05)
 

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 import tierrank as tr
 from partitions import each_dtype
 from tierrank.data.synthetic import simulate
-from tierrank.plackett_luce import sampling
+from tierrank.plackett_luce import model
 
 WORTHS = np.array([4.0, 3.0, 2.0, 1.0])
 
@@ -131,7 +131,7 @@ def test_the_same_seed_gives_the_same_rankings():
 
 
 def test_many_rankings_are_drawn_in_blocks_of_bounded_size(monkeypatch):
-    monkeypatch.setattr(sampling, "BLOCK", 40)  # ten rankings of four
+    monkeypatch.setattr(model, "BLOCK", 40)  # ten rankings of four
     rankings = tr.sample(np.log(WORTHS), 20_003, generator=6)
     assert rankings.shape == (20_003, 4)
     assert_as_probable(rankings, probabilities(4))

@@ -11,8 +11,7 @@ from scipy.sparse import csr_array
 
 import tierrank as tr
 from tierrank.data import RankingData, read, read_folds, write_table
-from tierrank.ranking import growers
-from tierrank.ranking.forest import Forest
+from tierrank.ranking.forest import Forest, lightgbm_forest, xgboost_forest
 
 COLUMNS = [1, 3]
 KINDS = ["c" if column in COLUMNS else "q" for column in range(5)]
@@ -52,7 +51,7 @@ def test_a_forest_splits_categories_as_lightgbm_does(categories, missing, onehot
     params |= {"min_data_in_leaf": 3, "max_cat_to_onehot": onehot, "max_cat_threshold": 500}
     rows = lightgbm.Dataset(X, y, categorical_feature=COLUMNS)
     booster = lightgbm.train(params, rows, num_boost_round=8)
-    forest = growers.lightgbm_forest(booster.model_to_string(), 5)
+    forest = lightgbm_forest(booster.model_to_string(), 5)
     assert forest.splits_categories
     assert set(forest.feature[forest.category_counts > 0]) <= set(COLUMNS)
     every = other_rows(X)
@@ -69,9 +68,7 @@ def test_a_forest_splits_categories_as_xgboost_does(categories, missing, onehot)
     how = {"feature_types": KINDS, "enable_categorical": True}
     params = {"base_score": 0.0, "nthread": 1, "max_cat_to_onehot": onehot, "tree_method": "hist"}
     booster = xgboost.train(params, xgboost.QuantileDMatrix(X, y, **how), num_boost_round=8)
-    forest = growers.xgboost_forest(
-        json.loads(bytes(booster.save_raw("json"))), 5, zero_is_missing=False
-    )
+    forest = xgboost_forest(json.loads(bytes(booster.save_raw("json"))), 5, zero_is_missing=False)
     assert forest.splits_categories
     every = other_rows(X)
     said = booster.predict(xgboost.DMatrix(every, **how), output_margin=True)

@@ -8,8 +8,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tierrank.ranking import growers
-from tierrank.ranking.forest import Forest
+from tierrank.ranking.forest import Forest, last_below, lightgbm_forest
+from tierrank.ranking.forest import xgboost_forest as forest_of
 
 LEAF = {"feature": 0, "threshold": 0.0, "left": 0, "missing": 0, "default_left": False, "gain": 0.0}
 
@@ -53,14 +53,14 @@ def xgboost_booster(X, y, trees=20, **params):
 
 def xgboost_forest(booster, n_features, **options):
     model = json.loads(bytes(booster.save_raw("json")))
-    return growers.xgboost_forest(model, n_features, **options)
+    return forest_of(model, n_features, **options)
 
 
 @pytest.mark.parametrize("kind", ["plain", "nan", "single", "single nan", "zero is missing"])
 def test_a_forest_says_what_lightgbm_says(kind):
     X, y = rows(kind)
     booster = lightgbm_booster(X, y, zero_as_missing=kind == "zero is missing")
-    forest = growers.lightgbm_forest(booster.model_to_string(), X.shape[1])
+    forest = lightgbm_forest(booster.model_to_string(), X.shape[1])
     assert len(forest) == 20
     for given_rows in (unseen(X), np.asfortranarray(unseen(X))):
         expected = booster.predict(given_rows)
@@ -103,7 +103,7 @@ def test_a_forest_from_a_sparse_matrix_takes_zeros_for_missing_as_xgboost_does()
 @given(st.floats(-(2.0**120), 2.0**120, width=32), st.integers(-3, 3))
 def test_a_limit_in_float32_becomes_one_in_float64(limit, steps):
     limit = np.float32(limit)
-    (bound,) = growers.last_below(np.array([limit]))
+    (bound,) = last_below(np.array([limit]))
     x = bound
     for _ in range(abs(steps)):
         x = np.nextafter(x, np.inf if steps > 0 else -np.inf)
@@ -113,7 +113,7 @@ def test_a_limit_in_float32_becomes_one_in_float64(limit, steps):
 def test_gains_are_shared_out_among_the_features():
     X, y = rows("plain")
     booster = lightgbm_booster(X, y)
-    forest = growers.lightgbm_forest(booster.model_to_string(), X.shape[1])
+    forest = lightgbm_forest(booster.model_to_string(), X.shape[1])
     gain = booster.feature_importance("gain")
     np.testing.assert_allclose(forest.importances(), gain / gain.sum(), rtol=1e-4)
     assert Forest.empty(3).importances().tolist() == [0, 0, 0]
@@ -121,7 +121,7 @@ def test_gains_are_shared_out_among_the_features():
 
 def test_parts_of_a_forest_add_up_to_it():
     X, y = rows("plain")
-    forest = growers.lightgbm_forest(lightgbm_booster(X, y).model_to_string(), X.shape[1])
+    forest = lightgbm_forest(lightgbm_booster(X, y).model_to_string(), X.shape[1])
     joined = Forest.concatenate(6, [forest.first(7).arrays(), forest.arrays()])
     assert len(joined) == 27
     np.testing.assert_allclose(
@@ -133,7 +133,7 @@ def test_parts_of_a_forest_add_up_to_it():
 
 def test_duplicate_entries_of_a_sparse_row_are_summed():
     X, y = rows("plain")
-    forest = growers.lightgbm_forest(lightgbm_booster(X, y).model_to_string(), X.shape[1])
+    forest = lightgbm_forest(lightgbm_booster(X, y).model_to_string(), X.shape[1])
     halves = scipy.sparse.csr_array(
         (np.repeat(X.ravel() / 2, 2), np.repeat(np.tile(np.arange(6), len(X)), 2),
          np.arange(len(X) + 1) * 12), shape=X.shape,

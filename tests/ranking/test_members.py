@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 import tierrank as tr
-from tierrank.data.mapped import folder_of, scratch, stacked
+from tierrank.data.cache import folder_of, scratch, stacked
 from tierrank.ranking.export import to_onnx
 from tierrank.training.progress import member_seed
 

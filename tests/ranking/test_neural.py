@@ -244,7 +244,7 @@ def test_scores_do_not_depend_on_the_blocks_in_which_they_are_made(attentive, mo
 
 
 def test_attention_equals_torchs_own_encoder():
-    from tierrank.ranking.networks import AttentionBlock, PaddedLists
+    from tierrank.ranking.neural import AttentionBlock, PaddedLists
 
     torch.manual_seed(0)
     block = AttentionBlock(12, 3, torch.nn.ReLU(), 0.0)

@@ -26,7 +26,7 @@ from tierrank.ranking.comparison import hold_out
 from tierrank.ranking.features.base import column_statistics, parts_of
 from tierrank.ranks import ALONE
 from tierrank.tiers import Tiers
-from tierrank.training.batches import ListBatches, Share, as_float32
+from tierrank.training.loop import ListBatches, Share, as_float32
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="gloo is told to use loopback")
 

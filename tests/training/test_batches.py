@@ -9,7 +9,7 @@ import torch
 
 import tierrank as tr
 from tierrank.tiers.layout import layout_of
-from tierrank.training.batches import ListBatches, Share, as_float32
+from tierrank.training.loop import ListBatches, Share, as_float32
 
 CPU = torch.device("cpu")
 RNG = np.random.default_rng(5)

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from tierrank.training import Checkpoint, History, loop
-from tierrank.training.batches import Share
-from tierrank.training.loop import Course, Diverged, train
+from tierrank.training.loop import Course, Diverged, Share, train
 from tierrank.training.progress import only_whole_steps
 
 RNG = np.random.default_rng(3)

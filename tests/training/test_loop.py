@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from tierrank.training import Checkpoint, History
-from tierrank.training.batches import Share
 from tierrank.training.loop import (
     AdamWSettings,
     Course,
     FabricLearner,
+    Share,
     device_for,
     fabric_for,
     train,

@@ -28,7 +28,7 @@ from tierrank.errors import Argument, ArgumentError, Column
 from tierrank.names import counted
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import offsets
-from tierrank.tiers.graph import Graphs, layer_tiers
+from tierrank.tiers.build import Graphs, layer_tiers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

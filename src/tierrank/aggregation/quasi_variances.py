@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tierrank._types import BoolArray, FloatArray
-from tierrank.aggregation.rank_probabilities import as_covariance
+from tierrank.aggregation.item_ranks import as_covariance
 from tierrank.training.optim import by_cholesky, newton
 
 

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import FloatArray, IntArray
-from tierrank.aggregation import rank_intervals, rank_probabilities, state
+from tierrank.aggregation import item_ranks, state
 from tierrank.aggregation.connectivity import Connectivity
 from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
 from tierrank.aggregation.quasi_variances import QuasiVariances, quasi_variances
@@ -415,7 +415,7 @@ class Worths(Learned):
                [0.333, 0.5  ]])
         """
         codes = None if items is None else self._codes(items)
-        return rank_probabilities.pairwise_probabilities(self.log_worths_, codes)
+        return item_ranks.pairwise_probabilities(self.log_worths_, codes)
 
     def log_prob(self, rankings: Any) -> FloatArray:
         """Compute the exact log-probabilities of rankings of these items, seen or not.
@@ -503,7 +503,7 @@ class Worths(Learned):
         >>> fitted.expected_ranks().estimate.round(3)
         array([1.333, 1.667])
         """
-        return self._with_draws(rank_probabilities.expected_ranks, level, draws, random_state)
+        return self._with_draws(item_ranks.expected_ranks, level, draws, random_state)
 
     def top_k_proba(
         self, k: int, level: float | None = None, *, draws: int = 1000, random_state: int = 0
@@ -543,14 +543,14 @@ class Worths(Learned):
         array([0.667, 0.333])
         """
         check_count("k", k)
-        function = partial(rank_probabilities.top_k_probabilities, k=min(k, len(self.items_)))
+        function = partial(item_ranks.top_k_probabilities, k=min(k, len(self.items_)))
         if level is None:
             return function(self.log_worths_)
         return self._with_draws(function, level, draws, random_state)
 
     def _with_draws(self, function: Any, level: float, draws: int, seed: int) -> Estimates:
         reach(level)  # refuses a wrong one
-        low, high = rank_intervals.simulated_intervals(
+        low, high = item_ranks.simulated_intervals(
             function, self.log_worths_, self.covariance(), level=level, draws=draws, seed=seed
         )
         return Estimates(function(self.log_worths_), low, high)
@@ -592,7 +592,7 @@ class Worths(Learned):
         array([[1, 2],
                [1, 2]])
         """
-        return rank_intervals.rank_intervals(
+        return item_ranks.rank_intervals(
             self.log_worths_, self.covariance(), level=level, draws=draws, seed=random_state
         )
 

@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 
 from tierrank._types import FloatArray, IntArray
+from tierrank.aggregation.item_ranks import as_log_worths
 from tierrank.aggregation.quasi_variances import quasi_variances
-from tierrank.aggregation.rank_probabilities import as_log_worths
 
 NEGATIVE = 0.01  # of the median quasi-variance, in place of one that is not positive
 

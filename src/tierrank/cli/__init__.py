@@ -1,6 +1,6 @@
 """The command line: parse, call, print.
 
-`app` is the command, and each module named like a command holds it; `extreme` holds those for huge
+`app` is the command, and each module named like a command holds it, `extreme_…` those for huge
 label sets. What they share: `options`, which also says what went wrong; `estimators` makes rankers
 from what is typed, `inputs` reads rows for them and `rankings` lists and games, `train` has the way
 of a training, `progress` shows how work goes on.

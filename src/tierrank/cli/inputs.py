@@ -13,9 +13,9 @@ import tierrank
 from tierrank._types import AnyArray, FloatArray
 from tierrank.cli.options import Reading
 from tierrank.data import RankingData, read, read_folds
+from tierrank.data.cache import blocks, empty_like
 from tierrank.data.files import is_table
 from tierrank.data.letor import check_fewer, read_letor_files
-from tierrank.data.mapped import blocks, empty_like
 from tierrank.data.ranking_data import Categories, Part
 from tierrank.data.tables.opening import absent
 from tierrank.errors import ArgumentError

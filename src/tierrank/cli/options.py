@@ -107,7 +107,7 @@ class Lazily(TyperGroup):
 
 class _LazilyExtreme(Lazily):
     homes: ClassVar[dict[str, str]] = {
-        "train": "extreme.train", "predict": "extreme.predict", "evaluate": "extreme.predict",
+        "train": "extreme_train", "predict": "extreme_predict", "evaluate": "extreme_predict",
     }  # fmt: skip
 
     def _registered(self) -> Any:

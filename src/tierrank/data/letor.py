@@ -20,7 +20,7 @@ import numpy as np
 
 from tierrank._native import LARGEST_LETOR_INDEX, LetorFault, scan_letor, spread
 from tierrank._types import AnyArray, FloatArray, IntArray
-from tierrank.data.cache import Builder, Cache, Where, Words, words_of
+from tierrank.data.cache import Builder, Cache, Where, Words, blocks, words_of
 from tierrank.data.files import (
     MARK,
     SUFFIXES,
@@ -35,7 +35,6 @@ from tierrank.data.files import (
     without_compression,
     writing,
 )
-from tierrank.data.mapped import blocks
 from tierrank.data.ranking_data import Part, RankingData, check_part
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import counted

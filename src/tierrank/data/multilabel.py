@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tierrank.data.mapped import rows_of
+from tierrank.data.cache import rows_of
 from tierrank.names import counted
 from tierrank.tiers import Tiers
 

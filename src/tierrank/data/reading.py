@@ -18,12 +18,20 @@ from typing import Any, Literal
 import numpy as np
 
 from tierrank._types import AnyArray
-from tierrank.data.cache import Where
-from tierrank.data.categories import column_of, occurring, recoded, with_columns
+from tierrank.data.cache import Where, blocks, empty_like
 from tierrank.data.files import SUFFIXES, DataFileError, expands, is_table
 from tierrank.data.letor import OneBased, read_letor_files
-from tierrank.data.mapped import blocks, empty_like
-from tierrank.data.ranking_data import Categories, Missing, Part, RankingData, fill_value
+from tierrank.data.ranking_data import (
+    Categories,
+    Missing,
+    Part,
+    RankingData,
+    column_of,
+    fill_value,
+    occurring,
+    recoded,
+    with_columns,
+)
 from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat
 from tierrank.errors import Argument

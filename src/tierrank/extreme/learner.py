@@ -29,8 +29,7 @@ from tierrank.extreme.samplers import Sampler
 from tierrank.extreme.sharding import Shards
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
-from tierrank.training.batches import Share
-from tierrank.training.loop import Diverged, Weights, weights_of
+from tierrank.training.loop import Diverged, Share, Weights, weights_of
 
 T = TypeVar("T")
 OptimiserName = Literal["adam", "adagrad"]

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tierrank.losses.ordered_partition import *  # noqa: F403
     from tierrank.losses.pairwise import *  # noqa: F403
     from tierrank.losses.positions import PositionBias as PositionBias
-    from tierrank.losses.simulation import *  # noqa: F403
 
     # the modules, which are made of their entries when they are asked for
     PLPartition = PLLowerBound = PLEfron = PLTopK = ListMLE = PListMLE = ListNet = Objective
@@ -44,7 +43,7 @@ _HOMES = {
     "PositionBias": "positions",
     "from_name": "objective",
     "gain": "likelihood",
-    "sample_ordered_partitions": "simulation",
+    "sample_ordered_partitions": "ordered_partition",
 }
 
 

@@ -16,8 +16,15 @@ import torch
 from torch import Tensor
 
 from tierrank._types import AnyArray, FloatArray
-from tierrank.losses.objective import Reduction, objective, reduced
-from tierrank.losses.one_pass import Pass, fill_stages, in_one_pass, stage_hessian
+from tierrank.losses.objective import (
+    Pass,
+    Reduction,
+    fill_stages,
+    in_one_pass,
+    objective,
+    reduced,
+    stage_hessian,
+)
 from tierrank.plackett_luce import log_prob
 from tierrank.plackett_luce.lists import FlatLists, Scores, wide_dtype
 from tierrank.plackett_luce.tier_sums import Groups, TierSums

@@ -16,8 +16,14 @@ from torch.nn.functional import softplus
 
 from tierrank import _native
 from tierrank._types import FloatArray
-from tierrank.losses.objective import Reduction, objective, reduced
-from tierrank.losses.one_pass import Pass, in_one_pass, shares_a_rest
+from tierrank.losses.objective import (
+    Pass,
+    Reduction,
+    in_one_pass,
+    objective,
+    reduced,
+    shares_a_rest,
+)
 from tierrank.plackett_luce.kernels import checked_layout
 from tierrank.plackett_luce.lists import FlatLists, ScoredLists, Scores, wide_dtype
 from tierrank.plackett_luce.tier_sums import Groups, LogSumExp

@@ -28,13 +28,11 @@ from tierrank._types import FloatArray
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.likelihood import pl_partition
 from tierrank.losses.lists import TierOrder
-from tierrank.losses.objective import Reduction, objective, reduced
-from tierrank.losses.one_pass import native_computes
+from tierrank.losses.objective import Reduction, native_computes, objective, reduced
 from tierrank.plackett_luce.kernels import kernel_for
 from tierrank.plackett_luce.lists import FlatLists, Scores, upper_tier_weights
-from tierrank.randomness import as_generator
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import repeat
+from tierrank.tiers.arrays import as_generator, repeat
 
 Gain = Literal["exp2", "linear"]
 Weighting = Literal["ndcg-loss1", "ndcg-loss2", "ndcg-loss2++", "lambdarank", "ranknet"]

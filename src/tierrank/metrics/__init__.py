@@ -42,7 +42,18 @@ Measures of rankings over huge label sets, from the labels predicted first, are 
 
 from tierrank import names
 from tierrank.metrics import labels
-from tierrank.metrics.evaluation import Measure, Metric, evaluate, from_name, function_at
+from tierrank.metrics.evaluation import (
+    Interval,
+    Measure,
+    Metric,
+    PairedTest,
+    bootstrap_interval,
+    evaluate,
+    from_name,
+    function_at,
+    holm,
+    paired_test,
+)
 from tierrank.metrics.measures import (
     average_precision,
     dcg,
@@ -54,13 +65,6 @@ from tierrank.metrics.measures import (
     sharp_ndcg,
 )
 from tierrank.metrics.pairs import kendall_tau_b, pairwise_disagreement
-from tierrank.metrics.uncertainty import (
-    Interval,
-    PairedTest,
-    bootstrap_interval,
-    holm,
-    paired_test,
-)
 
 __all__ = [
     "MEASURES",

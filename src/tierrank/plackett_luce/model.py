@@ -1,4 +1,4 @@
-"""Exact log-probabilities of tiers under the Plackett-Luce model."""
+"""The Plackett-Luce model: exact log-probabilities of tiers, their Hessian, and draws from it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from torch import Tensor
 
 from tierrank.plackett_luce import operators, transforms
 from tierrank.plackett_luce.kernels import fused_for, kernel_for
-from tierrank.plackett_luce.kernels.plain import in_graph
+from tierrank.plackett_luce.kernels.integral import in_graph
 from tierrank.plackett_luce.lists import (
     FlatLists,
     NonFiniteScore,
     Scores,
     check_finite,
+    list_weights,
     upper_tier_weights,
+    wide_dtype,
 )
 from tierrank.tiers import Tiers
+from tierrank.tiers.arrays import as_generator
+
+BLOCK = 1 << 24  # noisy scores held at once
+GAP = 100.0  # further apart, the order is certain: e^−100 is 4e-44
 
 
 def log_prob(scores: Any, tiers: Tiers, *, tier_weights: Any = None) -> Any:
@@ -185,3 +191,202 @@ def _indices(part: Any, items: int, device: torch.device) -> Tensor:
     if len(unique) != len(index):
         raise ValueError("an item is named twice in a set")
     return unique
+
+
+class Curvature:
+    """The Hessian of Σ_l weight_l · log_prob_l in the scores, never written out.
+
+    It is negative semidefinite: minus it is the observed information, and a boosting hessian.
+
+    Parameters
+    ----------
+    scores : array_like
+        A score an item, as in `log_prob`.
+    tiers : Tiers
+        The lists.
+    weights : array_like, optional
+        [lists], all 1 if not given.
+    tier_weights : array_like, optional
+        [written tiers] as in `log_prob`, all 1 if not given.
+
+    See Also
+    --------
+    log_prob : The function itself.
+    tierrank.losses.pl_partition : The loss.
+
+    Examples
+    --------
+    >>> import numpy as np, tierrank as tr
+    >>> curvature = tr.Curvature(np.zeros(3), tr.Tiers.from_labels([1, 0, 0]))
+    >>> curvature.diagonal()  # −p (1 − p) with p = 1/3
+    array([-0.22222222, -0.22222222, -0.22222222])
+    >>> curvature @ np.array([1.0, 0.0, 0.0])
+    array([-0.22222222,  0.11111111,  0.11111111])
+    """
+
+    def __init__(
+        self, scores: Any, tiers: Tiers, weights: Any = None, tier_weights: Any = None
+    ) -> None:
+        self._given = Scores(scores)
+        self._values = self._given.values.detach()
+        self._lists = lists = FlatLists(self._values, tiers)
+        lists.check_finite()
+        self._tier_weights = upper_tier_weights(tier_weights, tiers, lists.own)
+        if lists.rest is not None:
+            self._bottom_gradient = operators.log_prob(
+                lists.rows, lists.bottom, *lists.layout, self._tier_weights, True
+            )[2]
+        self._weights = list_weights(weights, lists.bottom)
+
+    def diagonal(self) -> Any:
+        """Compute the diagonal.
+
+        Returns
+        -------
+        Tensor or ndarray
+            In the shape of the scores; never positive.
+
+        See Also
+        --------
+        tierrank.log_prob : The function itself.
+
+        Examples
+        --------
+        >>> import numpy as np, tierrank as tr
+        >>> tr.Curvature(np.zeros(3), tr.Tiers.from_labels([1, 0, 0])).diagonal()  # −p (1 − p)
+        array([-0.22222222, -0.22222222, -0.22222222])
+        """
+        lists, rest = self._lists, self._lists.rest
+        own, bottom = operators.hessian_diagonal(
+            lists.rows, lists.bottom, lists.layout, self._tier_weights
+        )
+        diagonal = self._to_scores(own)
+        if rest is not None:
+            # the bottom is an lse over the rest: with softmax s, ∂ = s and ∂² = s (1 − s)
+            slope = (self._weights * self._bottom_gradient).to(rest.worth)
+            second = (self._weights * bottom).to(rest.worth)
+            diagonal += rest.spread(slope) + rest.spread(second - slope, power=2)
+        return self._given.same_kind(diagonal)
+
+    def __matmul__(self, vector: Any) -> Any:
+        """The Hessian times a vector that has the shape of the scores."""
+        v = Scores(vector).values.to(self._values)
+        if v.shape != self._values.shape:
+            raise ValueError(
+                f"the vector needs the scores' shape {list(self._values.shape)}, "
+                f"not {list(v.shape)}"
+            )
+        lists, rest = self._lists, self._lists.rest
+        flat = v.reshape(-1)
+        rows = flat if lists.gather is None else flat.index_select(0, lists.gather)
+        mean = torch.zeros_like(lists.bottom) if rest is None else rest.mean(flat.to(rest.worth))
+        own, bottom = operators.hessian_product(
+            lists.rows, lists.bottom, *lists.layout, self._tier_weights, rows, mean.to(lists.bottom)
+        )
+        product = self._to_scores(own)
+        if rest is not None:
+            slope = (self._weights * self._bottom_gradient).to(rest.worth)
+            push = (self._weights * bottom).to(rest.worth) - slope * mean
+            product += rest.spread(push) + flat * rest.spread(slope)
+        return self._given.same_kind(product)
+
+    def _to_scores(self, by_row: Tensor) -> Tensor:
+        """Weight the rows by their lists and add them up where they came from."""
+        lists = self._lists
+        weighted = by_row * self._weights.to(by_row).repeat_interleave(lists.layout[0].diff())
+        if lists.gather is None:
+            return weighted.reshape(self._values.shape)
+        flat = torch.zeros_like(self._values).reshape(-1)
+        return flat.index_add_(0, lists.gather, weighted).reshape(self._values.shape)
+
+
+def sample(
+    scores: Any,
+    n: int,
+    *,
+    k: int | None = None,
+    generator: torch.Generator | int | None = None,
+) -> Any:
+    """Draw `n` rankings from the Plackett-Luce model of `scores`.
+
+    Parameters
+    ----------
+    scores : array_like
+        [items], or [lists, items] for a model a list; torch or numpy. A constant added to all
+        scores of a list changes nothing, however large it is.
+    n : int
+        How many rankings to draw.
+    k : int, optional
+        Draw only the first k places, without sorting the others. Default: all.
+    generator : Generator or int, optional
+        A torch generator or an integer seed; without one, torch's global generator is used.
+
+    Returns
+    -------
+    Tensor or ndarray
+        [n, k] or [n, lists, k] indices of items, best first, of the kind that `scores` is.
+
+    See Also
+    --------
+    log_prob : How probable a ranking is.
+    tierrank.data.synthetic.simulate : Worths and tiers, drawn.
+
+    Examples
+    --------
+    >>> import tierrank as tr, torch
+    >>> tr.sample(torch.tensor([9.0, 0.0, 4.5]), 2, generator=0)
+    tensor([[0, 2, 1],
+            [0, 2, 1]])
+    """
+    given = Scores(scores)
+    values = given.values.detach()
+    if values.dim() not in (1, 2):
+        raise ValueError(f"scores are [items] or [lists, items], not of shape {list(values.shape)}")
+    check_finite(values)
+    items = values.shape[-1]
+    places = items if k is None else k
+    if not 0 <= places <= items:
+        raise ValueError(f"k = {k} places cannot be filled from {items} items")
+    if n < 0:
+        raise ValueError(f"the number of rankings n = {n} is negative")
+    generator = as_generator(generator, values.device)
+
+    near = _brought_near(values.to(wide_dtype(values.device)))
+    rankings = torch.empty((n, *values.shape[:-1], places), dtype=torch.int64, device=values.device)
+    draws = max(1, BLOCK // max(1, values.numel()))
+    for start in range(0, n, draws):
+        rankings[start : start + draws] = _race(near, min(draws, n - start), places, generator)
+    return given.same_kind(rankings)
+
+
+def _race(values: Tensor, n: int, places: int, generator: torch.Generator | None) -> Tensor:
+    """−log of an exponential is Gumbel: item i arrives first with probability ∝ e^w_i."""
+    waiting = torch.empty((n, *values.shape), dtype=values.dtype, device=values.device)
+    waiting.exponential_(generator=generator).log_()
+    noisy = torch.sub(values, waiting, out=waiting)
+    if places == values.shape[-1]:
+        return noisy.argsort(-1, descending=True)
+    return noisy.topk(places, -1).indices
+
+
+def _brought_near(values: Tensor) -> Tensor:
+    """[..., items] scores that draw the same rankings, and are small enough to take noise.
+
+    Noise that is added to a score near 1e15 is rounded away, and ties are then broken by index.
+    So the best score becomes 0, and of a gap above GAP no more than GAP is left: across it no two
+    items ever change places (once in e^GAP). What remains is at most GAP · items, which leaves
+    the noise an error of 1e-14 · items.
+    """
+    if not values.numel():
+        return values
+    best = values.amax(-1, keepdim=True)
+    if (best - values.amin(-1, keepdim=True)).max() <= GAP:
+        return values - best
+    falling, order = values.sort(-1, descending=True)
+    place = torch.arange(values.shape[-1], device=values.device)
+    after_gap = torch.zeros_like(falling, dtype=torch.bool)
+    after_gap[..., 1:] = falling[..., :-1] - falling[..., 1:] > GAP
+    top = torch.where(after_gap, place, 0).cummax(-1).values  # the first of those without a gap
+    depth = falling.gather(-1, top) - falling
+    shift = torch.where(after_gap, GAP + depth.roll(1, -1), 0.0).cumsum(-1)
+    return torch.empty_like(values).scatter_(-1, order, -(depth + shift))

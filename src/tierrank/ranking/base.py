@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 from tierrank import metrics
 from tierrank._types import AnyArray
 from tierrank.data.ranking_data import RankingData
-from tierrank.data.tables.columns import BadColumn, frame_columns, is_frame
+from tierrank.data.tables.columns import BadColumn, frame_columns
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.objective import Objective, from_name
 from tierrank.names import THEIR_FIT_WORDS, THEIR_WORDS
@@ -36,7 +36,7 @@ from tierrank.ranking.features.base import RANKS, check_finite
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays, load
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import as_keys, checked_lengths, group_rows
+from tierrank.tiers.arrays import as_keys, checked_lengths, frame_library, group_rows
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.progress import Learned, digest
 
@@ -847,7 +847,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         try:
             yield
         except ValueError as error:
-            if "could not convert" not in str(error) or not is_frame(X):
+            if "could not convert" not in str(error) or frame_library(X) is None:
                 raise
             columns = frame_columns(X)
             for at, name in enumerate(columns.names):

@@ -15,7 +15,9 @@ import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tierrank._types import AnyArray
-from tierrank.data.categories import (
+from tierrank.data.cache import folder_of
+from tierrank.data.ranking_data import (
+    RankingData,
     called,
     check_kind,
     chosen_columns,
@@ -25,8 +27,6 @@ from tierrank.data.categories import (
     recoded,
     with_columns,
 )
-from tierrank.data.mapped import folder_of
-from tierrank.data.ranking_data import RankingData
 from tierrank.errors import Argument, ArgumentError, check_count, check_size
 from tierrank.ranking.base import (
     Ranker,
@@ -37,8 +37,7 @@ from tierrank.ranking.base import (
 )
 from tierrank.ranking.derivatives import BoostingObjective, Derivatives, ShownObjective
 from tierrank.ranking.features import steps_from
-from tierrank.ranking.forest import Forest
-from tierrank.ranking.growers import Grower, LightGBMTrees, TreeSettings, XGBoostTrees
+from tierrank.ranking.forest import Forest, Grower, LightGBMTrees, TreeSettings, XGBoostTrees
 from tierrank.ranking.linear_loss import fitted_biases
 from tierrank.ranking.members import Refit, mean_of
 from tierrank.storage import Arrays

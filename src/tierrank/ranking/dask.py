@@ -25,8 +25,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from tierrank._types import AnyArray
-from tierrank.data.categories import column_of, occurring
 from tierrank.data.cluster import LOOK_AGAIN, client_of, gathered, in_two, parquet, workers_of
+from tierrank.data.ranking_data import column_of, occurring
 from tierrank.errors import Argument, ArgumentError
 from tierrank.ranking.base import (
     TrainingRows,

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from tierrank._types import AnyArray
-from tierrank.data.mapped import as_kind
+from tierrank.data.cache import as_kind
 from tierrank.losses.objective import Objective
 from tierrank.ranking.base import ONCE_EACH, Shown
 from tierrank.tiers import Tiers

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from tierrank._types import AnyArray
-from tierrank.data.mapped import stacked
+from tierrank.data.cache import stacked
 from tierrank.errors import Argument, ArgumentError, check_count
 from tierrank.ranks import ALONE, Ranks
 from tierrank.tiers.arrays import group_rows

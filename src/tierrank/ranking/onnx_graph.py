@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from tierrank._types import AnyArray
 from tierrank.ranking.features import Impute, QueryScale, SecondOrder, Standardize, Steps
 from tierrank.ranking.forest import NAN, NEARLY_ZERO, NOTHING, ZERO, Forest
-from tierrank.ranking.networks import AttentionBlock, ListAttention, Scorer
+from tierrank.ranking.neural import AttentionBlock, ListAttention, Scorer
 
 Dtype = Literal["float32", "float64"]
 

@@ -10,13 +10,16 @@ import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.connectivity import Connectivity
+from tierrank.aggregation.item_ranks import (
+    expected_ranks,
+    rank_intervals,
+    top_k_probabilities,
+)
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.mixture import MixtureGroup
 from tierrank.aggregation.paired import PairedTies
 from tierrank.aggregation.periods import first_and_last
 from tierrank.aggregation.quasi_variances import quasi_variances
-from tierrank.aggregation.rank_intervals import rank_intervals
-from tierrank.aggregation.rank_probabilities import expected_ranks, top_k_probabilities
 from tierrank.aggregation.results import FittedWorths
 from tierrank.aggregation.summary import LOG_WORTHS, Scale, scale_from
 from tierrank.aggregation.through_time import WorthsThroughTime

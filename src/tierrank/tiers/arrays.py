@@ -1,7 +1,8 @@
-"""Numpy views of the user's input and whose it is, rows by list, arithmetic on ragged ranges."""
+"""The user's input as numpy and generators, rows by list, arithmetic on ragged ranges."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast, overload
@@ -100,6 +101,15 @@ def is_dask(data: Any) -> bool:
 def device_of(values: Any) -> torch.device:
     """Give the device of a tensor, and the CPU for everything else."""
     return values.device if isinstance(values, Tensor) else torch.device("cpu")
+
+
+def as_generator(
+    generator: torch.Generator | int | None, device: torch.device
+) -> torch.Generator | None:
+    """A generator for a device; None stays None, torch's global one."""
+    if generator is None or isinstance(generator, torch.Generator):
+        return generator
+    return torch.Generator(device).manual_seed(operator.index(generator))  # numpy's integers too
 
 
 @overload

@@ -12,8 +12,14 @@ import torch
 from torch import Tensor
 
 from tierrank._types import AnyArray, IntArray
-from tierrank.randomness import as_generator
-from tierrank.tiers.arrays import offsets, outside_graphs, range_numbers, ranges, repeat
+from tierrank.tiers.arrays import (
+    as_generator,
+    offsets,
+    outside_graphs,
+    range_numbers,
+    ranges,
+    repeat,
+)
 
 if TYPE_CHECKING:
     from tierrank.tiers.container import Tiers

@@ -43,12 +43,12 @@ from tierrank.data.rankings.usual_names import (
     with_season,
 )
 from tierrank.data.rankings.wide_tables import read_pass_fail, read_wide_rankings
-from tierrank.data.tables.columns import BadColumn, exact_number, is_frame, is_numbered
+from tierrank.data.tables.columns import BadColumn, exact_number, is_numbered
 from tierrank.data.tables.opening import Table, TableFormat, open_table
 from tierrank.errors import Argument, Column
 from tierrank.names import TableKind as Kind
 from tierrank.names import check_ranking_format, check_table_kind
-from tierrank.tiers.arrays import is_dask, preview
+from tierrank.tiers.arrays import frame_library, is_dask, preview
 
 FileFormat = Literal["preflib", "jsonl"] | TableFormat
 RankingsFormat = Literal["auto"] | FileFormat
@@ -180,7 +180,6 @@ def read_lists_or_games(
     table_format: Any = None
     if isinstance(source, str | PathLike):
         path = Path(source)
-        files = in_pieces(path)
         if not path.is_dir():
             table_format = format_of(path) if format == "auto" else format
         if table_format in ("preflib", "jsonl"):
@@ -190,6 +189,7 @@ def read_lists_or_games(
             if table_format == "jsonl":
                 return read_jsonl_rankings(path)
             return read_with(path, strict=strict, stacklevel=4).rankings
+        files = in_pieces(path)
         if kept := [part for part in _KEPT if part in named]:  # of every list: so all at once
             if files not in ([], [path]):
                 what = ": lists of several files have no columns beside them. Give one file."
@@ -270,7 +270,7 @@ def of_frame(
         if parted and data.entries > FEW:
             return data
         return data.gather(either_way=either_way)
-    if not is_frame(data):
+    if frame_library(data) is None:
         if columns:
             weighted = any("weight" in name for name in columns)
             hint = " Numbers beside it that say how often are weights=." if weighted else ""

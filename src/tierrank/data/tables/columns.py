@@ -269,11 +269,6 @@ _MAGIC = b"PAR1"
 _CELL = 8  # bytes
 
 
-def is_frame(data: Any) -> bool:
-    """Whether it is a frame of any of the four libraries."""
-    return frame_library(data) is not None
-
-
 def is_numbered(frame: Any) -> bool:
     """Whether a frame is of pandas and its columns have no names but numbers, as of an array."""
     return frame_library(frame) == "pandas" and type(frame.columns).__name__ == "RangeIndex"

@@ -15,7 +15,6 @@ import numpy as np
 from tierrank._types import FloatArray
 from tierrank.data import cache as caching
 from tierrank.data.cache import Builder, Cache, Where, Words, words_of
-from tierrank.data.categories import coded
 from tierrank.data.files import PARQUET, SEPARATORS, SUFFIXES, expands, shown, writing
 from tierrank.data.ranking_data import (
     Categories,
@@ -23,6 +22,7 @@ from tierrank.data.ranking_data import (
     Part,
     RankingData,
     check_part,
+    coded,
     fill_value,
 )
 from tierrank.data.tables.columns import (

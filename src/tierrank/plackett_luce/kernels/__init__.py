@@ -1,8 +1,8 @@
 """The likelihood by the native core, on torch's memory, and the choice of who computes.
 
-There are two ways to the same numbers: compiled for the CPU, which is this module, and `plain`,
-its twin in torch, for the rest. The choice is made by itself. `using("plain")` overrides it, for
-tests and comparisons.
+There are two ways to the same numbers: compiled for the CPU, which is this module, and in plain
+torch for the rest, which is `integral`. The choice is made by itself. `using("plain")` overrides
+it, for tests and comparisons.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from tierrank import _native
 from tierrank._types import AnyArray, FloatArray
-from tierrank.plackett_luce.kernels import plain
+from tierrank.plackett_luce.kernels import integral as plain
 from tierrank.plackett_luce.lists import why_nan
 from tierrank.tiers.layout import once_a_layout
 
@@ -63,6 +63,39 @@ def compiled_for(device: torch.device) -> bool:
 def fused_for(device: torch.device) -> bool:
     """Whether `torch.compile` gets the tensor operations themselves, to fuse; not an operator."""
     return device.type != "cpu" or _choice_in_graphs == "plain"
+
+
+def native_info() -> dict[str, Any]:
+    """Say how the native core was built and what it uses on this machine.
+
+    The environment variable ``TIERRANK_INSTRUCTIONS``, set before tierrank is loaded, overrides the
+    choice by the name of another set.
+
+    Returns
+    -------
+    dict
+        ``instructions``, the set that is used; ``available``, all that this machine runs, from the
+        plainest to the widest; ``compiler``; ``build``, its type and what sanitizers watch over it;
+        and ``file``, the module itself.
+
+    See Also
+    --------
+    log_prob : What it computes.
+
+    Examples
+    --------
+    >>> import tierrank as tr
+    >>> info = tr.native_info()
+    >>> info["instructions"] in info["available"]
+    True
+    """
+    return {
+        "instructions": _native.instructions(),
+        "available": _native.all_instructions(),
+        "compiler": _native.compiler,
+        "build": _native.build,
+        "file": _native.__file__,
+    }
 
 
 # -- by the native core ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from tierrank._types import AnyArray, FloatArray, IntArray
-from tierrank.data.mapped import empty_like, like
+from tierrank.data.cache import empty_like, like
 from tierrank.ranking.features.base import (
     FeatureTransformer,
     column_statistics,

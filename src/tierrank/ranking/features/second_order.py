@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from tierrank._types import AnyArray, FloatArray, IntArray
-from tierrank.data.mapped import empty_like, folder_of
+from tierrank.data.cache import empty_like, folder_of
 from tierrank.ranking.features.base import (
     RANKS,
     FeatureTransformer,

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tierrank.data.mapped import scratch_folder
+from tierrank.data.cache import scratch_folder
 
 KEEPS = """
 import sys
 from pathlib import Path
-from tierrank.data.mapped import scratch_folder
+from tierrank.data.cache import scratch_folder
 place = scratch_folder(Path(sys.argv[1]), ".bins-")
 (Path(place.name) / "page").write_text("bins")
 print(place.name, flush=True)

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tierrank.cli import options
-from tierrank.cli.extreme.inputs import Data, LabelledRows, Propensity, Rows
+from tierrank.cli.extreme_train import (
+    Data,
+    LabelledRows,
+    Propensity,
+    Rows,
+    for_model,
+    load_model,
+    read_labelled,
+    read_rows,
+    widened,
+)
 from tierrank.cli.options import argument, explained, extreme, note, option, stderr, stdout
 
 if TYPE_CHECKING:
@@ -60,7 +70,6 @@ def predict(
     A line a row, `label:score label:score …`, after a header with the numbers of rows and labels:
     the score files of the XC repository. Scores are log-worths, so any real numbers.
     """
-    from tierrank.cli.extreme.inputs import for_model, load_model, read_rows
     from tierrank.data.files import writing
 
     npz = out is not None and out.suffix.lower() == ".npz"
@@ -199,8 +208,6 @@ def evaluate(
     Rows without labels count, with 0. With several rankers, --json and --csv have the differences
     to the first one too, with intervals and the p-value of a paired randomisation test.
     """
-    from tierrank.cli.extreme.inputs import read_labelled
-
     if train is None and train_labels is not None:
         raise ValueError("--train-labels are those of --train: give that as well.")
     options.check_rankers(rankers, data)
@@ -249,8 +256,6 @@ def _first_labels(
 ) -> _First:
     import numpy as np
 
-    from tierrank.cli.extreme.inputs import for_model, load_model
-
     if ranker.is_dir():
         model = load_model(ranker)
         check(model, k, propensity)
@@ -283,7 +288,6 @@ def _standings(
     """All rankers by all measures, measure after measure."""
     import numpy as np
 
-    from tierrank.cli.extreme.inputs import widened
     from tierrank.metrics import labels as label_metrics
     from tierrank.ranking.comparison import standings
 

@@ -1,1 +1,0 @@
-"""Commands for huge label sets: `tierrank extreme train`, `predict` and `evaluate`."""
