@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 
 import tierrank as tr
@@ -105,6 +106,12 @@ def _tells(log: ClickLog) -> Any:
         ({"click": [0, 2]}, "click is 2 in entry 1"),
         ({"row": [0, -1]}, "row is -1"),
         ({"row": [0]}, "has shape"),
+        ({"row": [0, 1e300]}, r"row is 1e\+300"),
+        ({"session": [5.0, np.nan]}, "session is missing in entry 1"),
+        ({"session": ["a", None]}, "session is missing in entry 1"),
+        ({"session": np.array([None, 3], dtype=object)}, "session is missing in entry 0"),
+        ({"session": [[5], [5]]}, "session has shape"),
+        ({"session": [5, "a"]}, "do not sort"),
     ],
 )
 def test_bad_logs_are_refused(change: dict[str, Any], message: str) -> None:
@@ -121,6 +128,13 @@ def test_bad_questions_are_refused() -> None:
         "examined is": lambda: log.lists("unclicked", examined="half"),
         "one a place": lambda: log.lists(propensities=[1.0]),
         "probabilities": lambda: log.lists(propensities=[1.0, 0.5, 0.5, 0.0]),
+        "examined has shape": lambda: log.lists("each", examined=[3, 3]),
+        "are no numbers": lambda: log.lists(propensities=["a"] * 4),
+        "probabilities above": lambda: log.lists(propensities=[1, 1, 1, 1e-320], clip=np.inf),
+        "smoothing": lambda: log.propensities(smoothing=-1),
+        "items is the item": lambda: ClickLog.from_frame(
+            {"session": [1], "item": ["z"], "position": [1], "click": [1]}, items=[]
+        ),
         "clip": lambda: log.lists(propensities=np.ones(4), clip=0.5),
         "no session tells": lambda: page().lists("unclicked"),
         "no column 'page'": lambda: ClickLog.from_frame({"item": [1]}, session="page"),
@@ -211,9 +225,18 @@ def test_position_based_clicks_each_on_its_own_have_log_propensities_as_biases()
 
 @pytest.mark.parametrize(
     "change",
-    [{"model": "random"}, {"depth": 0}, {"temperature": -1}, {"noise": 2}, {"labels": [0.0, 0.0]}],
-)
+    [
+        {"model": "random"}, {"depth": 0}, {"depth": 2.5}, {"temperature": -1}, {"noise": 2},
+        {"temperature": np.inf}, {"eta": np.nan}, {"eta": -1}, {"trust": np.nan}, {"stop": np.nan},
+        {"labels": [0.0, 0.0]}, {"labels": [1.0, -1.0]},
+    ],
+)  # fmt: skip
 def test_bad_simulations_are_refused(change: dict[str, Any]) -> None:
     given: dict[str, Any] = {"labels": [1, 0], "qid": [0, 0], "scores": [0, 0], "sessions": 3}
-    with pytest.raises(ValueError, match=r"model|from 1|above 0"):
+    with pytest.raises(ValueError, match=r"model|whole number|above 0|probability|from 0"):
         simulate_clicks(**given | change)
+
+
+def test_a_table_of_arrow_is_a_log() -> None:
+    table = pyarrow.table({"session": [5, 5], "item": [0, 1], "position": [1, 2], "click": [0, 1]})
+    assert ClickLog.from_frame(table).lists("each").rows.tolist() == [0, 1]

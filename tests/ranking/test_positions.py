@@ -297,6 +297,30 @@ def test_position_bias_as_a_module_adds_and_is_learned() -> None:
             smooth(torch.zeros(3), torch.tensor(wrong))
     with pytest.raises(ValueError, match=r"shape \[2\], and scores \[3\]"):
         smooth(torch.zeros(3), torch.tensor([1, 2]))
+    with pytest.raises(ValueError, match=r"whole numbers, not torch\.float32"):
+        smooth(torch.zeros(3), torch.tensor([1.0, 2.0, 3.0]))
+    for kind in (torch.uint8, torch.int16, torch.int64):  # of a mask, bytes have the look
+        found = smooth(torch.zeros(3), torch.tensor([3, 1, 1], dtype=kind))
+        assert found.tolist() == [3.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("positions", "options"),
+    [(2.5, {}), (0, {}), (2, {"smoothing": np.nan}), (2, {"smoothing": -1.0}),
+     (2, {"start": [0.0, np.nan]})],
+)  # fmt: skip
+def test_a_position_bias_that_cannot_be_is_refused(positions: Any, options: Any) -> None:
+    with pytest.raises(ValueError, match=r"positions|smoothing|start"):
+        tr.losses.PositionBias(positions, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_log_of_one_place_has_no_biases_to_learn(kind: str) -> None:
+    log = Log(lists=60, rows=50)
+    log.positions[:] = 1
+    ranker = log.fit(small(kind))
+    assert ranker.position_bias_.tolist() == [0.0]
+    assert np.isfinite(ranker.predict(log.X)).all()
 
 
 class NeverWaits(TorchDispatchMode):

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tierrank.errors import check_count, check_size
+
 
 class PositionBias(nn.Module):
     """Scores plus a bias of each position, which is learned: score_i + b[position_i].
@@ -42,11 +44,13 @@ class PositionBias(nn.Module):
 
     def __init__(self, positions: int, *, smoothing: float = 0.0, start: Any = None) -> None:
         super().__init__()
-        if positions < 1:
-            raise ValueError(f"positions is an integer from 1, not {positions!r}")
+        check_count("positions", positions)
+        check_size("smoothing", smoothing, zero=True)
         given = torch.zeros(positions) if start is None else torch.as_tensor(start).float()
         if given.shape != (positions,):
             raise ValueError(f"start has shape {list(given.shape)}, not [{positions}]")
+        if not bool(given.isfinite().all()):
+            raise ValueError(f"start is finite, not {given.tolist()}")
         self.smoothing = float(smoothing)
         self.rest = nn.Parameter(given[1:] - given[0])
 
@@ -114,7 +118,7 @@ class PositionBias(nn.Module):
         Raises
         ------
         ValueError
-            Shapes differ, or a position is out of range.
+            Shapes differ, or a position is no whole number or out of range.
 
         See Also
         --------
@@ -132,6 +136,8 @@ class PositionBias(nn.Module):
             raise ValueError(
                 f"positions have shape {list(positions.shape)}, and scores {list(scores.shape)}"
             )
+        if positions.is_floating_point() or positions.dtype == torch.bool:
+            raise ValueError(f"positions are whole numbers, not {positions.dtype}")
         if check and positions.numel():
             least, most = (int(end) for end in positions.aminmax())
             if least < 1 or most > len(biases):
@@ -139,4 +145,4 @@ class PositionBias(nn.Module):
                     f"positions are from 1 to {len(biases)}, not from {least} to {most}: they "
                     f"count from 1, and PositionBias was made for {len(biases)}"
                 )
-        return scores + biases[positions - 1]
+        return scores + biases[positions.long() - 1]  # bytes would be taken for a mask

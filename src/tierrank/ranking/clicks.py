@@ -32,13 +32,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, check_count, check_size
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import group_rows
+from tierrank.tiers.arrays import as_keys, group_rows, is_missing
 from tierrank.training.covariance import covariance
 from tierrank.training.optim import by_cholesky, newton
 
 Compare = Literal["weighed", "unclicked", "each", "skip-above"]
+MOST = 2**53  # beyond it, decimals are not whole numbers any more
 FEW_SESSIONS = 30  # of which each may well have a click by chance
 
 
@@ -222,7 +223,7 @@ class ClickLog:
           list 1: 3 > {2, 4}
         """
         names = {"session": session, "item": item, "position": position, "click": click}
-        there = list(getattr(frame, "columns", frame))
+        there = list(getattr(frame, "column_names", getattr(frame, "columns", frame)))
         columns = {}
         for what, name in names.items():
             if name not in there:
@@ -273,7 +274,7 @@ class ClickLog:
         >>> log.row, log.position
         (array([5, 3]), array([1, 2]))
         """
-        number = np.unique(np.asarray(session), return_inverse=True)[1].reshape(-1)
+        number = _sorted_sessions(as_keys(session))
         count = len(number)
         rows = _whole("row", row, count, 0)
         places = _whole("position", position, count, 1)
@@ -445,8 +446,13 @@ class ClickLog:
             last = np.zeros(self.n_sessions, dtype=np.int64)
             np.maximum.at(last, self.session[self.click], self.position[self.click])
         else:
-            given = np.broadcast_to(np.asarray(examined), self.n_sessions)
-            last = _whole("examined", given, self.n_sessions, 0)
+            given = np.asarray(examined)
+            if given.ndim and given.shape != (self.n_sessions,):
+                raise ArgumentError(
+                    Argument("examined"), f" has shape {list(given.shape)}, but there are "
+                    f"{self.n_sessions:,} sessions: give a number for all, or one for each.",
+                )  # fmt: skip
+            last = _whole("examined", np.broadcast_to(given, self.n_sessions), self.n_sessions, 0)
         keep = self.position <= last[self.session]
         hidden = ~keep & self.click
         if hidden.any():
@@ -522,8 +528,32 @@ class _Pieces(NamedTuple):
     above: BoolArray
 
 
+def _sorted_sessions(keys: AnyArray) -> IntArray:
+    """[entries] the number of each one's session, in sorted order."""
+    if keys.ndim != 1:
+        raise ArgumentError(Argument("session"), f" has shape {list(keys.shape)}: give one column.")
+    missing = keys != keys  # NaN, of decimals and of dates
+    if keys.dtype.kind == "O":
+        missing = np.fromiter(map(is_missing, keys.tolist()), dtype=bool, count=len(keys))
+    if missing.any():
+        raise ArgumentError(
+            Argument("session"), f" is missing in entry {int(missing.argmax())} (counted from 0), "
+            f"and in {int(missing.sum()):,} in all: leave them out, or say which page each was "
+            "shown on.",
+        )  # fmt: skip
+    try:
+        return np.unique(keys, return_inverse=True)[1].reshape(-1)
+    except TypeError:
+        raise ArgumentError(
+            Argument("session"), " has values that do not sort, such as numbers beside text: give "
+            "all as text.",
+        ) from None  # fmt: skip
+
+
 def _places(keys: AnyArray, known: AnyArray) -> IntArray:
     """The place of each key among those known."""
+    if known.ndim != 1 or not len(known) or any(map(is_missing, known.tolist())):
+        raise ArgumentError(Argument("items"), " is the item of each row of X: give one a row.")
     values, first, counts = np.unique(known, return_index=True, return_counts=True)
     if (counts > 1).any():
         twice = values[counts > 1][0]
@@ -550,12 +580,11 @@ def _whole(name: str, given: Any, count: int, least: int, most: int | None = Non
         numbers = values.astype(np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(Argument(name), " holds no numbers.") from None
-    wrong = ~(np.isfinite(numbers) & (numbers >= least) & (numbers == np.floor(numbers)))
-    if most is not None:
-        wrong |= numbers > most
+    limit = f"{least} or more" if most is None else f"{least} to {most}"
+    most = MOST if most is None else most
+    wrong = ~((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers)))
     if wrong.any():
         at = int(wrong.argmax())
-        limit = f"{least} or more" if most is None else f"{least} to {most}"
         raise ArgumentError(
             Argument(name), f" is {values[at]} in entry {at} (counted from 0): give whole numbers, "
             f"{limit}.",
@@ -564,7 +593,10 @@ def _whole(name: str, given: Any, count: int, least: int, most: int | None = Non
 
 
 def _propensities(given: Any, positions: IntArray) -> FloatArray:
-    values = np.asarray(given, dtype=np.float64)
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(Argument("propensities"), " are no numbers.") from None
     most = int(positions.max(initial=0))
     if values.ndim != 1 or len(values) < most:
         raise ArgumentError(
@@ -572,7 +604,7 @@ def _propensities(given: Any, positions: IntArray) -> FloatArray:
             f" has shape {list(values.shape)}, but items were shown at {most:,} places: give one a "
             "place, the first first.",
         )
-    if not ((values > 0) & (values <= 1)).all():
+    if not ((values >= np.finfo(np.float64).tiny) & (values <= 1)).all():
         raise ArgumentError(Argument("propensities"), " are probabilities above 0, up to 1.")
     return np.asarray(values[positions - 1])
 
@@ -850,10 +882,17 @@ def simulate_clicks(
         raise ValueError("labels and scores are [rows], with at least one")
     if not (np.isfinite(base).all() and np.isfinite(grades).all() and grades.max() > 0):
         raise ValueError("labels and scores are finite, and some label is above 0")
+    if grades.min() < 0:
+        raise ValueError(f"labels are grades from 0, not {grades.min()}")
     if model not in ("position-based", "cascade", "plackett-luce"):
         raise ValueError(f'model is "position-based", "cascade" or "plackett-luce", not {model!r}')
-    if sessions < 1 or depth < 1 or clicks < 1 or not (temperature >= 0 and 0 <= noise <= 1):
-        raise ValueError("sessions, depth and clicks are from 1, temperature from 0, noise 0 to 1")
+    for name, number in (("sessions", sessions), ("depth", depth), ("clicks", clicks)):
+        check_count(name, number)
+    for name, size in (("temperature", temperature), ("eta", eta), ("trust", trust)):
+        check_size(name, size, zero=True)
+    for name, share in (("noise", noise), ("stop", stop)):
+        if not 0 <= share <= 1:
+            raise ArgumentError(Argument(name), f" is a probability, not {share!r}")
     random = np.random.default_rng(seed)
     query = group_rows(np.asarray(qid), len(grades))[0]
     rows = np.argsort(query, kind="stable")

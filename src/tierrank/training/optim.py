@@ -388,7 +388,7 @@ def by_eigenvectors(matrix: FloatArray, gradient: FloatArray) -> FloatArray | No
     diagonal = np.diag(matrix)
     scale = 1 / np.sqrt(np.where(diagonal > np.finfo(float).tiny, diagonal, 1.0))
     values, vectors = np.linalg.eigh(matrix * np.outer(scale, scale))
-    if values[0] < -1e-8:
+    if (values < -1e-8).any():  # no direction at all is fine
         return None
     slopes = vectors.T @ (gradient * scale)
     return np.asarray(
