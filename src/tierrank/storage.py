@@ -420,6 +420,15 @@ def _manifest_and_files(folder: Path, name: str) -> tuple[dict[str, Any], list[t
         return manifest, files
 
 
+def check_arrays(arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse arrays of another name, shape or type, and numbers that are not finite."""
+    for name, array in arrays.items():
+        if name not in shapes or array.shape != shapes[name] or array.dtype != np.float64:
+            raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+
+
 def exists(folder: Path, name: str) -> bool:
     """Whether something was written under this name."""
     return (folder / f"{name}.json").is_file()

@@ -19,10 +19,10 @@ from tierrank.aggregation.goodness import Drawing, GamesExpectation
 from tierrank.aggregation.lists import CountedLists, distinct, drawn_counts, weighted_lists
 from tierrank.aggregation.next_pairs import GameInformation
 from tierrank.aggregation.paired_likelihood import (
-    MODELS,
     GamesTerm,
     Model,
     PairedLoss,
+    check_model,
     derivatives,
     probabilities,
     starting_t,
@@ -46,7 +46,7 @@ from tierrank.aggregation.votes import (
 )
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError, check_count, check_size
-from tierrank.names import check_games_ties, check_uncertainty
+from tierrank.names import check_uncertainty
 from tierrank.storage import Arrays
 from tierrank.tiers.arrays import offsets, preview
 from tierrank.training import Watch
@@ -364,18 +364,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
 
     def _check(self) -> None:
         """Refuse what the constructor was given and cannot be."""
-        if self.model not in MODELS:
-            raise ArgumentError(
-                Argument("model"), f" is one of {', '.join(MODELS)}, not {self.model!r}"
-            )
-        check_games_ties(self.ties)
-        if self.ties is not None and self.model != "bradley-terry":
-            raise ArgumentError(
-                Argument("ties", self.ties), " is for ", Argument("model", "bradley-terry"),
-                f": {self.model} has a parameter for ties",
-            )  # fmt: skip
-        if not isinstance(self.home, bool):
-            raise ArgumentError(Argument("home"), f" is True or False, not {self.home!r}")
+        check_model(self.model, self.ties, self.home)
         check_uncertainty(self.uncertainty)
         self._check_votes()
         prior_from(self.prior)

@@ -15,6 +15,7 @@ they lie).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from tierrank.aggregation.terms import MatrixHessian, OnWorths, Prior, PseudoIte
 from tierrank.aggregation.votes import clustered_squares
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.pairwise import PAIRS
-from tierrank.names import GAME_MODELS, GameModel
+from tierrank.names import GAME_MODELS, GameModel, check_games_ties
 from tierrank.training import covariance
 from tierrank.training.optim import (
     Hessian,
@@ -41,6 +42,24 @@ from tierrank.training.optim import (
 
 Model = GameModel
 MODELS = GAME_MODELS
+
+
+def check_model(model: str, ties: str | None, home: bool, models: Sequence[str] = MODELS) -> None:
+    """Refuse what is no model, or what it has no use for: a way with ties, or a first side."""
+    if model not in models:
+        raise ArgumentError(Argument("model"), f" is one of {', '.join(models)}, not {model!r}")
+    check_games_ties(ties)
+    if ties is not None and model != "bradley-terry":
+        why = f": {model} has a parameter for ties" if model in MODELS else f", not for {model}"
+        raise ArgumentError(
+            Argument("ties", ties), " is for ", Argument("model", "bradley-terry"), why
+        )
+    if not isinstance(home, bool):
+        raise ArgumentError(Argument("home"), f" is True or False, not {home!r}")
+    if home and model not in MODELS:
+        raise ArgumentError(
+            Argument("home"), f" is for games ({', '.join(MODELS)}), not for {model}"
+        )
 
 
 # -- outcomes -------------------------------------------------------------------------------------

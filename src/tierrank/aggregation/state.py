@@ -15,7 +15,7 @@ import torch
 from tierrank._types import FloatArray
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.terms import GaussianPrior, PseudoItem
-from tierrank.storage import Arrays
+from tierrank.storage import Arrays, check_arrays
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import preview
 from tierrank.training.covariance import Kind
@@ -105,12 +105,9 @@ def names_from(given: Any, what: str, kinds: tuple[type, ...] = (str, int)) -> t
 
 
 def checked_arrays(arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> Arrays:
-    """Copies; refuses arrays of another name, shape or type, and numbers that are not finite."""
+    """Copies; refuses what `check_arrays` does, and negative variances."""
+    check_arrays(arrays, shapes)
     for name, array in arrays.items():
-        if name not in shapes or array.shape != shapes[name] or array.dtype != np.float64:
-            raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} has numbers that are not finite")
         square = array.ndim == 2 and name not in ("features", "curves", "log_worths")
         if square and (np.diag(array) < 0).any():
             raise ValueError(f"{name} has variances that are negative")

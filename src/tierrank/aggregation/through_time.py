@@ -20,7 +20,7 @@ from tierrank.aggregation.connectivity import Connectivity, connectivity
 from tierrank.aggregation.games import read_fixtures
 from tierrank.aggregation.lists import CountedLists, distinct, nothing_said, weighted_lists
 from tierrank.aggregation.paired import TITLES, PairedTies, check_ties, share_of_ties
-from tierrank.aggregation.paired_likelihood import derivatives, starting_t
+from tierrank.aggregation.paired_likelihood import check_model, derivatives, starting_t
 from tierrank.aggregation.periods import FAR, MOST, Calendar, Step, step_from
 from tierrank.aggregation.random_walk import (
     LEAST,
@@ -41,7 +41,7 @@ from tierrank.aggregation.summary import Parameter, wald
 from tierrank.aggregation.terms import GaussianPrior, prior_from
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError, check_count, check_size
-from tierrank.names import GAME_MODELS, check_games_ties, counted
+from tierrank.names import GAME_MODELS, counted
 from tierrank.plackett_luce import log_prob
 from tierrank.storage import Arrays
 from tierrank.tiers import Tiers
@@ -303,28 +303,13 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
 
     def _check(self) -> None:
         """Refuse what the constructor was given and cannot be."""
-        if self.model not in MODELS:
-            raise ArgumentError(
-                Argument("model"), f" is one of {', '.join(MODELS)}, not {self.model!r}"
-            )
+        check_model(self.model, self.ties, self.home, MODELS)
         if not isinstance(self.time, str):
             raise ArgumentError(Argument("time"), f" is the name of a column, not {self.time!r}")
         step_from(self.step)
         if self.variance is not None:
             check_size("variance", self.variance)
         self._scale()
-        check_games_ties(self.ties)
-        if self.ties is not None and self.model != "bradley-terry":
-            raise ArgumentError(
-                Argument("ties", self.ties), " is for ", Argument("model", "bradley-terry"),
-                f", not for {self.model}",
-            )  # fmt: skip
-        if not isinstance(self.home, bool):
-            raise ArgumentError(Argument("home"), f" is True or False, not {self.home!r}")
-        if self.home and not self.of_games:
-            raise ArgumentError(
-                Argument("home"), f" is for games ({', '.join(GAME_MODELS)}), not for {self.model}"
-            )
         check_count("max_iter", self.max_iter)
 
     def _scale(self) -> float:

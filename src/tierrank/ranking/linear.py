@@ -24,7 +24,7 @@ from tierrank.ranking.linear_loss import (
     linear_scores,
 )
 from tierrank.ranking.members import Refit, mean_of
-from tierrank.storage import Arrays
+from tierrank.storage import Arrays, check_arrays
 from tierrank.training import Checkpoint, History, Interruption, Watch
 from tierrank.training.covariance import CoefficientTable, coefficient_table
 from tierrank.training.optim import Journal, ascend, lbfgs
@@ -505,11 +505,7 @@ class LinearRanker(Ranker):
     def _from_state(self, info: dict[str, Any], tensors: Arrays) -> None:
         width = self._width
         shapes = {"coef": (width,), "covariance": (width, width)}
-        for name, array in tensors.items():
-            if name not in shapes or array.shape != shapes[name] or array.dtype != np.float64:
-                raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"{name} has numbers that are not finite")
+        check_arrays(tensors, shapes)
         self.coef_ = tensors["coef"].copy()
         if "covariance" in tensors:
             self.covariance_ = tensors["covariance"].copy()
