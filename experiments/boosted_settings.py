@@ -1,6 +1,7 @@
 """Settings of boosted trees by the size of the data, cross-validated where nothing is tested.
 
     python experiments/boosted_settings.py --data FOLDER [--queries 100 400] [--repeats 3]
+    python experiments/boosted_settings.py --data DATA --by-size
 
 Only the training and validation rows of a set's first fold are looked at (of LightGBM's example the
 file rank.train): these queries are cut into five folds, and in each one a candidate learns from the
@@ -8,7 +9,8 @@ others, of which a fifth say when to stop. With `--queries`, so many of them, dr
 all there is. What stands in the test part is not used.
 
 It prints NDCG@10 of every candidate, and its difference to the first with the p-value of a paired
-randomisation test over the queries; `--out` keeps the same as JSON.
+randomisation test over the queries; `--out` keeps the same as JSON. With `--by-size` DATA has the
+sets of `SIZES`, and three candidates are a row of one table for each.
 """
 
 from __future__ import annotations
@@ -58,6 +60,18 @@ CANDIDATES: dict[str, dict[str, dict[str, Any]]] = {
         "15 leaves, 50 rows, sampled more": trees(15, 50, 0.5, 0.3),
     },
 }
+
+# A set, queries that are drawn (None: all), and how often they are cut into folds: small ones more.
+SIZES: tuple[tuple[str, int | None, int], ...] = (
+    ("mslr-web10k-sample", None, 6),
+    ("lightgbm-rank", None, 4),
+    ("mq2008", 100, 4),
+    ("mq2008", None, 2),
+    ("mq2007-agg", 100, 2),
+    ("mq2007-agg", 300, 2),
+    ("mq2007-agg", None, 1),
+)
+BY_SIZE = ("31 leaves, 20 rows", "15 leaves, 50 rows, sampled", "7 leaves, 50 rows, sampled")
 
 
 def queries_of(folder: Path) -> RankingData:
@@ -131,8 +145,31 @@ def table_of(title: str, found: Sequence[Standing]) -> Table:
     return Table(title, ["candidate", METRIC, "difference", "p"], rows)
 
 
+def by_size(chosen: argparse.Namespace) -> None:
+    """Three candidates on all sets, in one table."""
+    candidates = {name: CANDIDATES["shape"][name] for name in BY_SIZE}
+    folds = 2 if chosen.quick else FOLDS
+    rows = []
+    with Progress(len(candidates) * folds * sum(line[2] for line in SIZES)) as say:
+        for name, size, repeats in SIZES:
+            data = queries_of(chosen.data / name)
+            data = data if size is None else drawn(data, size, chosen.seed)
+            seeds = range(chosen.seed, chosen.seed + repeats)
+            found = compared(data, candidates, seeds, folds, say)
+            best = max(each.mean for each in found)
+            cells = [Cell(f"{name}: {data.n_queries:,}{' drawn' * bool(size)}, {len(data):,}")]
+            for each in found:
+                beside = "" if each.p_value is None else f"p = {each.p_value:.3f}"
+                cells.append(Cell(f"{each.mean:.4f}", beside, best=each.mean == best))
+            rows.append(cells)
+    show(Table("NDCG@10 by settings and size", ["queries, rows", *BY_SIZE], rows))
+
+
 def experiment(chosen: argparse.Namespace) -> None:
     """Run it."""
+    if chosen.by_size:
+        by_size(chosen)
+        return
     data = queries_of(chosen.data)
     candidates = CANDIDATES[chosen.group]
     folds = 2 if chosen.quick else FOLDS
@@ -161,6 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--repeats", type=int, default=1, metavar="N", help="cut into folds so many times (once)"
     )
     options.add_argument("--group", choices=list(CANDIDATES), default="shape", help="of candidates")
+    options.add_argument("--by-size", action="store_true", help="three candidates on all sets")
     run(options, experiment, arguments)
 
 

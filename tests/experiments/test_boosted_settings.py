@@ -39,6 +39,20 @@ def test_it_prints_every_candidate(fold, capsys, monkeypatch):
     assert "| b | " in printed
 
 
+def test_sets_of_many_sizes_are_rows_of_one_table(fold, capsys, monkeypatch):
+    few = {"a": {"trees": 3, "threads": 1}, "b": {"trees": 3, "leaves": 3, "threads": 1}}
+    monkeypatch.setitem(boosted_settings.CANDIDATES, "shape", few)
+    monkeypatch.setattr(boosted_settings, "BY_SIZE", ("a", "b"))
+    monkeypatch.setattr(boosted_settings, "SIZES", ((fold.name, None, 1), (fold.name, 12, 2)))
+    boosted_settings.main(["--data", str(fold.parent), "--quick", "--by-size"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "| queries, rows | a | b |" in lines
+    all_rows, drawn = lines[-3:-1]
+    assert all_rows.startswith(f"| {fold.name}: 20, 120 | ")
+    assert drawn.startswith(f"| {fold.name}: 12 drawn, 72 | ")
+    assert "(p = " in all_rows
+
+
 def test_networks_are_compared_in_the_same_way(fold, capsys, monkeypatch):
     few = {"the defaults": {"hidden": (4,)}, "dropout=0": {"hidden": (4,), "dropout": 0.0}}
     monkeypatch.setattr(neural_settings, "CANDIDATES", few)
