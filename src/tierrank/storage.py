@@ -422,6 +422,8 @@ def _manifest_and_files(folder: Path, name: str) -> tuple[dict[str, Any], list[t
 
 def check_arrays(arrays: Arrays, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Refuse arrays of another name, shape or type, and numbers that are not finite."""
+    import numpy as np
+
     for name, array in arrays.items():
         if name not in shapes or array.shape != shapes[name] or array.dtype != np.float64:
             raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}")
