@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tierrank as tr
-from tierrank.data.synthetic import simulate
+from tierrank.data.synthetic import simulate, write_rows
 
 
 @pytest.mark.parametrize(
@@ -108,3 +108,15 @@ def test_the_same_seed_gives_the_same_data():
 def test_what_cannot_be_simulated_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         simulate(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("votes", "is a file"), ("v.parquet", "is a folder")]
+)
+def test_what_cannot_be_written_over_is_refused_before_anything_is_drawn(tmp_path, name, message):
+    (tmp_path / "votes").write_text("kept")
+    (tmp_path / "v.parquet").mkdir()
+    with pytest.raises(ValueError, match=message):
+        write_rows(tmp_path / name, iter(int, 1), print)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["v.parquet", "votes"]
+    assert (tmp_path / "votes").read_text() == "kept"

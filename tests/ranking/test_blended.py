@@ -130,6 +130,7 @@ def test_stopped_it_goes_on_to_the_same(tmp_path):
     ("settings", "fit", "message"),
     [
         ({"boosted": False, "linear": False, "neural": False}, {}, "are all False"),
+        ({"boosted": True}, {}, "boosted is a mapping of its settings"),
         ({}, {"init_model": "model"}, "does not go on from an init_model"),
         ({"refit": "yes"}, {}, "refit is True, False or"),
         ({"scaling": "list"}, {}, 'scaling is "global", "query" or "auto"'),

@@ -223,7 +223,7 @@ def write_rows(
     Raises
     ------
     ValueError
-        The folder is there already and not empty.
+        The folder is there already and not empty, or what is there is a file.
 
     See Also
     --------
@@ -249,6 +249,9 @@ def write_rows(
     if out.is_dir() and any(out.iterdir()):
         raise ValueError(f"{out}: is there already and not empty: give a new folder")
     in_one = out.suffix.lower() == PARQUET
+    if out.exists() and out.is_dir() == in_one:  # said before the work, not after
+        kinds = ("a folder", "the file") if in_one else ("a file", "a new folder")
+        raise ValueError(f"{out}: is {kinds[0]}: give the name of {kinds[1]} to write")
     beside = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
     written = 0
     with ExitStack() as stack:

@@ -536,7 +536,7 @@ def neural_ndcg(
 
     with P scaled `scalings` times to rows and columns of sum 1 (Sinkhorn). Read by columns instead
     of rows the double sum is the paper's transposed NeuralNDCG: the same number. Takes time
-    and memory proportional to the square of the items, in torch on every device. Other
+    and memory proportional to the square of the items, in torch on every device.
 
     Parameters
     ----------
@@ -635,7 +635,7 @@ def pl_rank(
                                         + θ_r Σ_j G_j ∇ P(j | y_<r) ],
 
     which is PL-Rank-2, unbiased for that of `expected_ndcg`. The value is only what has this
-    gradient, and need not fall while a model improves. Takes n log n steps a draw. Other
+    gradient, and need not fall while a model improves. Takes n log n steps a draw.
 
     Parameters
     ----------

@@ -310,6 +310,11 @@ class BlendedRanker(Ranker):
         }  # fmt: skip
         for name, kind in KINDS.items():
             if (given := getattr(self, name)) is not False:
+                if not isinstance(given, Mapping | None):
+                    raise ArgumentError(
+                        Argument(name), " is a mapping of its settings, None for the usual ones, "
+                        f"or False to leave it out, not {given!r}",
+                    )  # fmt: skip
                 own = {} if name == "linear" else {"members": self.members}
                 found[name] = clone(kind(**{**shared, **own, **USUAL[name], **(given or {})}))
         if not found:
