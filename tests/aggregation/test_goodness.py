@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from scipy.special import expit
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 from statsmodels.stats.multitest import multipletests
 
 import tierrank as tr
-from tierrank.aggregation.goodness import Majorities, at_least
+from tierrank.aggregation.goodness import Majorities, at_least, majority_chances
 from tierrank.data import Games
 
 
@@ -95,6 +95,28 @@ def test_the_tail_of_a_binomial_is_a_beta():
     assert at_least(np.array([3.0]), np.array([2.0]), 0.3) == pytest.approx(
         binomtest(3, 5, 0.3, "greater").pvalue
     )
+
+
+@pytest.mark.parametrize("games", [0, 1, 2, 3, 17, 40, 199, 200, 201, 1000])
+def test_chances_of_a_majority_are_sums_of_the_binomial(games):
+    p = np.array([0.0, 1e-9, 0.2, 0.45, 0.5, 0.51, 0.999, 1.0])
+    whole = np.arange(games + 1)
+    chances = binom.pmf(whole, games, p[:, None])
+    expected = [
+        chances[:, 2 * whole > games].sum(axis=1), chances[:, 2 * whole < games].sum(axis=1)
+    ]  # fmt: skip
+    found = majority_chances(np.full(len(p), float(games)), p)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
+def test_pairs_of_any_number_of_games_have_chances_of_their_own():
+    games = np.array([3.0, 1000.0, 2.5, 0.0, 200.0, 4.0])
+    p = np.array([0.6, 0.51, 0.7, 0.3, 0.4, 0.5])
+    up, down = majority_chances(games, p)
+    one_by_one = [majority_chances(games[[n]], p[[n]]) for n in range(len(games))]
+    np.testing.assert_array_equal(up, [each[0][0] for each in one_by_one])
+    np.testing.assert_array_equal(down, [each[1][0] for each in one_by_one])
+    assert up[2] == at_least(np.array([2.0]), np.array([0.5]), 0.7)  # of weights, as of games
 
 
 @pytest.mark.parametrize("size", [6, 60])  # dense, and sparse

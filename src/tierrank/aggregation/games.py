@@ -81,8 +81,10 @@ class Fixtures:
         outcome = np.where(swap, -self.outcome, self.outcome)
         sides = len(self.borders) - 1
         key = ((first * sides + second) * 2 + (self.at_home > 0)) * 3 + outcome + 1
-        _, where, kind = np.unique(key, return_index=True, return_inverse=True)
         turned = replace(self, first=first, second=second, outcome=outcome, clusters=None)
+        if (key[1:] > key[:-1]).all():  # as `Games.either_way` leaves them
+            return turned
+        _, where, kind = np.unique(key, return_index=True, return_inverse=True)
         counts = np.bincount(kind, weights=self.weights, minlength=len(where))
         return replace(turned._select(where), weights=counts.astype(np.float64))
 

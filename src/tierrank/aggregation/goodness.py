@@ -39,6 +39,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 from scipy.special import betainc, chdtrc, expit
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.aggregation.games import Fixtures
@@ -58,6 +59,8 @@ STEPS = 8  # towards an estimate from drawn data, at most
 NEAR = 1e-6  # the square of a step in standard errors that is not worth its gradient
 LEFT = 1e-9  # part of a variance that is a rounding error: the pair was fitted exactly
 SIGNIFICANT = 0.05
+MOST_SUMMED = 200  # games, whose binomial tails are sums
+IN_CACHE = 1 << 14  # pairs at once
 
 WIN, TIE, LOSS = range(3)
 SIGN = np.array([1.0, 0.0, -1.0])  # of an outcome, in s
@@ -521,7 +524,7 @@ def goodness_of(model: Expectation, worst: int) -> GoodnessOfFit:
 
     # two data sets are compared while the next is drawn
     found: list[Future[tuple[bool, float]]] = []
-    with ThreadPoolExecutor(2) as beside:
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(2) as beside:
         for data in model.drawn():
             wait(found[-2:-1])
             found.append(beside.submit(far, data))
@@ -697,18 +700,61 @@ class Majorities:
 def expected_cycles(counts: FloatArray, expected: FloatArray, model: Expectation) -> float:
     """tr(q³)/3, q of as many decided games as there are, with the chances that are expected."""
     decided = counts[:, WIN] + counts[:, LOSS]
-    p = _share(expected[:, WIN], expected[:, LOSS])
-    most = np.floor(decided / 2) + 1  # a majority, at least
-    fewer = np.maximum(decided - most, 0.0)
-    up = at_least(most, fewer, p)
-    down, open_ = 1 - up, decided % 2 != 1  # of an odd number, one of the two has it
-    down[open_] = at_least(most[open_], fewer[open_], 1 - p[open_])
-    up[decided == 0] = down[decided == 0] = 0.0
+    up, down = majority_chances(decided, _share(expected[:, WIN], expected[:, LOSS]))
     pairs = np.concatenate([model.first, model.second]), np.concatenate([model.second, model.first])
     q = square_of(np.concatenate([up, down]), *pairs, len(model.names))
     if isinstance(q, np.ndarray):
         return float(np.vdot(q @ q, q.T)) / 3
     return float((q @ q).multiply(q.T).sum()) / 3
+
+
+def majority_chances(games: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """[pairs] chances that the first, and that the second, wins more than half of its games.
+
+    With q = 1 − p, the first wins at least k of 2k − 1 games with the chance
+
+        I_p(k, k) = ½ + (p − ½) Σ_{j<k} C(2j, j) (p q)^j,
+
+    as I_p(k + 1, k + 1) − I_p(k, k) is the term of j = k. Of 2k games it wins more than k with the
+    same chance less half of that of a draw, C(2k, k) (p q)^k. (Up to 200 games that is within 2e-15
+    of 50 digits, in a quarter of the time of the incomplete beta function.)
+    """
+    summed = (games <= MOST_SUMMED) & (games == np.rint(games))
+    if summed.all():
+        return _summed_majorities(games, p)
+    up, down = np.empty_like(p), np.empty_like(p)
+    up[summed], down[summed] = _summed_majorities(games[summed], p[summed])
+    many, p = games[~summed], p[~summed]
+    most = np.floor(many / 2) + 1
+    fewer = np.maximum(many - most, 0.0)
+    first = at_least(most, fewer, p)
+    second, open_ = 1 - first, many % 2 != 1  # of an odd number, one of the two has it
+    second[open_] = at_least(most[open_], fewer[open_], 1 - p[open_])
+    up[~summed], down[~summed] = first, second
+    return up, down
+
+
+def _summed_majorities(games: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same of few games, whole ones."""
+    whole = games.astype(np.uint8)
+    terms = (whole + 1) // 2  # k, in a byte, which numpy sorts by counting
+    order = np.argsort(terms, kind="stable")[::-1]
+    first = np.empty_like(p)
+    drawn = np.empty_like(p)
+    for start in range(0, len(p), IN_CACHE):
+        block = order[start : start + IN_CACHE]
+        chance, k = p[block], terms[block]
+        longer = len(k) - np.searchsorted(k[::-1], np.arange(int(k.max(initial=0)) + 1), "right")
+        product = 4 * chance * (1 - chance)
+        term, total = np.ones(len(k)), np.zeros(len(k))
+        for j, some in enumerate(longer[:-1].tolist()):  # of more terms than j
+            total[:some] += term[:some]
+            term[:some] *= product[:some]
+            term[:some] *= 1 - 0.5 / (j + 1)
+        first[block] = 0.5 + (chance - 0.5) * total
+        drawn[block] = term
+    draw = np.where(whole % 2 == 0, 0.5 * drawn, 0.0)
+    return np.maximum(first - draw, 0.0), np.maximum(1 - first - draw, 0.0)
 
 
 def square_of(values: AnyArray, rows: IntArray, columns: IntArray, size: int) -> Any:
@@ -778,6 +824,11 @@ class GamesExpectation(Expectation):
         pairs, self._pair = np.unique(better * len(worth) + worse, return_inverse=True)
         self.names = _side_names(fixtures)
         self.first, self.second = np.divmod(pairs, len(worth))
+        # [pairs, 3] where, among [kinds, 3], the cells are if there is one kind a pair
+        kind = np.empty(len(pairs), dtype=np.int64)
+        kind[self._pair] = np.arange(len(self._pair))
+        ends = np.where(self._turned[kind, None], [2, 1, 0], [0, 1, 2])
+        self._cells = 3 * kind[:, None] + ends
         self.observed = self._by_pair(self._counts)
         self._chances = self._outcomes(point)
         fitted = self._n[:, None] * self._chances
@@ -844,11 +895,9 @@ class GamesExpectation(Expectation):
 
     def _by_pair(self, kinds: FloatArray) -> FloatArray:
         """[pairs, 3] sums of kinds, from the view of the better side."""
+        if len(kinds) == len(self.first):  # one kind a pair
+            return kinds.ravel()[self._cells]
         turned = np.where(self._turned[:, None], kinds[:, ::-1], kinds)
-        if len(turned) == len(self.first):  # one kind a pair
-            found = np.empty_like(turned)
-            found[self._pair] = turned
-            return found
         return np.stack(
             [np.bincount(self._pair, column, len(self.first)) for column in turned.T], axis=1
         )

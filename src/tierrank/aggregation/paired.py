@@ -164,6 +164,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
     _coef: FloatArray
     # what was fitted, one by one where that is known of votes; None in a model that was loaded
     _fixtures: Fixtures | None = None
+    _hang_together: Connectivity | None = None  # how these do, where the fit had to know
     _prior: Prior | None = None
 
     def __init__(
@@ -349,7 +350,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
             )
         w, extras, coef = np.split(end.point, [len(fixtures.players), loss.games.plain])
         self.items_, self._prior, self._coef = fixtures.players, prior, coef
-        self._fixtures = fixtures if votes is None else votes
+        self._fixtures, self._hang_together = (fixtures, found) if votes is None else (votes, None)
         self.covariate_names_ = self._covariate_names()
         self._numbers_of = None
         self.log_worths_ = w - w.mean()
@@ -770,7 +771,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
             what was fitted, for a model that was loaded: it is saved without
         """
         check_is_fitted(self)
-        known = self._fixtures
+        known, different = self._fixtures, False
         if known is not None and known.has_teams:
             raise ValueError(
                 "a report tells who was compared with whom, and here teams were, not the players "
@@ -782,8 +783,11 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
                     "a loaded model has its worths but not its games: give them as data="
                 )
             data = known.to_games()
-        games = distinct(*weighted_lists(data), ties_speak=True)
-        return games, connectivity(games.tiers, ties_connect=True)
+            counted = known.covariates is None and known.clusters is None
+            different = counted and not known.at_home.any()
+        games = distinct(*weighted_lists(data), ties_speak=True, different=different)
+        found = self._hang_together if different else None
+        return games, connectivity(games.tiers, ties_connect=True) if found is None else found
 
     def _settings(self) -> dict[str, str]:
         own = {

@@ -259,8 +259,9 @@ class GamesTerm:
         self.fixtures, self.model = fixtures, model
         some, self._meeting = fixtures.meetings()
         self.meetings = fixtures._select(some)
-        self.counts = np.zeros((len(some), 3))
-        np.add.at(self.counts, (self._meeting, 1 - fixtures.outcome), fixtures.weights)
+        ended = 3 * self._meeting + 1 - fixtures.outcome
+        counts = np.bincount(ended, fixtures.weights, 3 * len(some)).astype(np.float64)
+        self.counts = counts.reshape(-1, 3)
         self._played = self.counts.sum(axis=1)
         self.players = len(fixtures.players)
         self.tie_at = self.players if model != "bradley-terry" else None
@@ -322,7 +323,10 @@ class GamesTerm:
         games, players = position.games, self.players
         design, x, plain = position.design, self.meetings.x, self.plain
         curved = np.zeros((self.size, self.size))
-        curved[:plain, :plain] = (design.T @ _scaled(design, games.dd)).toarray()
+        if self._met_densely:
+            curved[:players, :players] = self._of_pairs(games.dd)
+        else:
+            curved[:plain, :plain] = (design.T @ _scaled(design, games.dd)).toarray()
         bent = x * games.dd[:, None]
         curved[:plain, plain:] = design.T @ bent
         curved[plain:, :plain] = curved[:plain, plain:].T
@@ -339,6 +343,23 @@ class GamesTerm:
             inside[np.diag_indices(players)] += shares.T @ pull
             curved[:players, :players] += inside
         return MatrixHessian(-curved)
+
+    @property
+    def _met_densely(self) -> bool:
+        """Whether slopes of d are 1 and −1 alone, of so many pairs that these fill a table."""
+        alone = self.home_at is None and not self.fixtures.has_teams
+        return alone and 8 * len(self.counts) >= self.players**2
+
+    def _of_pairs(self, curvature: FloatArray) -> FloatArray:
+        """[players, players] Σ curvature · a aᵀ over meetings, a = 1 of the first, −1 of the other.
+
+        The same as the product of the sparse slopes, in a tenth of the time.
+        """
+        met, players = self.meetings, self.players
+        one, other = met.members[met.first], met.members[met.second]
+        table = np.bincount(one * players + other, curvature, players**2).reshape(players, players)
+        own = np.bincount(one, curvature, players) + np.bincount(other, curvature, players)
+        return np.asarray(np.diag(own) - table - table.T)
 
     def outer_products(self, point: FloatArray) -> FloatArray:
         """[parameters, parameters] Σ weight · g gᵀ over games, g the gradient of one of them.
@@ -360,7 +381,9 @@ class GamesTerm:
         t = 0.0 if self.tie_at is None else float(point[self.tie_at])
         seen = np.broadcast_to(outcome, self.fixtures.first.shape)
         found = derivatives(self.model, seen, self.lead(point), t)
-        slopes = self._shares_and_design(point)[1][self._meeting]
+        slopes = self._shares_and_design(point)[1]
+        if len(seen) > len(self.counts):  # else each meeting is one kind of game
+            slopes = slopes[self._meeting]
         if self.fixtures.covariates is not None:
             slopes = hstack([slopes, csr_array(self.fixtures.covariates)], format="csr")
         slopes = _scaled(slopes, found.d)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.connectivity import Connectivity
@@ -128,7 +130,13 @@ def page_of(
             f"{fitted.described()['model']} is a model of games and says nothing of the first "
             f"{top_k} of a ranking: leave top_k out, or fit a RankAggregator"
         )
-    sure = _uncertainty(fitted, lists.entries, level, tiers, shown, seed, spell)
+    # what takes longest goes on beside the rest, each in one thread
+    with threadpool_limits(1 if check else None, user_api="blas"), ThreadPoolExecutor(1) as beside:
+        looked = beside.submit(_checked, fitted, data, seed) if check else None
+        sure = _uncertainty(fitted, lists.entries, level, tiers, shown, seed, spell)
+        records = item_records(lists)
+        pairs = pair_counts(lists, sure.order)
+        fit_check, why_not = (None, ()) if looked is None else looked.result()
     parameters = fitted.parameters(level)
     own = dict(settings or {})
     for each in parameters:
@@ -137,15 +145,12 @@ def page_of(
         if each.standard_error == each.standard_error:  # a fit may have none
             own[each.name] += f", from {each.low:{form}} to {each.high:{form}}"
     games = seen == "games" or fitted.of_games or isinstance(data, Games)
-    records = item_records(lists)
     ties = _tied(lists, records, games)
-    pairs = pair_counts(lists, sure.order)
     if isinstance(fitted, MixtureGroup):  # parts of lists: as many whole ones
         records = np.round(records)
         pairs = None if pairs is None else pairs.rounded()
     chosen = scale_from(scale, anchor)
     model_text, tie_says = _in_words(fitted)
-    fit_check = _checked(fitted, data, seed, sure.notes) if check else None
     first = [fitted.items_[code] for code in sure.order[:MOST_PAIRED]]
     return AggregationPage(
         title=title,
@@ -172,7 +177,7 @@ def page_of(
         tier_criterion=None if sure.cut is None else sure.cut.criterion,
         parameters=tuple(parameters),
         settings={**fitted.described(), **own},
-        notes=(*notes, *sure.notes),
+        notes=(*notes, *sure.notes, *why_not),
         model_text=model_text,
         facts={"ties": f"{percent(ties)}\N{NARROW NO-BREAK SPACE}%"} | dict(facts or {}),
         pair_model=_pair_model(fitted, sure, tie_says),
@@ -208,14 +213,13 @@ def facts_of(data: Any, voters: Sequence[str] = (), time: str | None = None) -> 
 
 
 def _checked(
-    fitted: FittedWorths, data: Any, seed: int, notes: list[str]
-) -> FitCheck | None:  # fmt: skip
-    """Whether the data contradict the fit; why not, where that cannot be said."""
+    fitted: FittedWorths, data: Any, seed: int
+) -> tuple[FitCheck | None, tuple[str, ...]]:  # fmt: skip
+    """Whether the data contradict the fit; and why that cannot be said, where it is so."""
     try:
         found = fitted.goodness(data, random_state=seed)
     except (ValueError, NotImplementedError) as error:
-        notes.append(f"Whether the model fits was not looked at: {error}")
-        return None
+        return None, (f"Whether the model fits was not looked at: {error}",)
     games = found.wins + found.ties + found.losses
     seen = (found.wins + found.ties / 2) / games
     expected = (found.expected_wins + found.expected_ties / 2) / games
@@ -249,7 +253,7 @@ def _checked(
     for cycle in triples.worst:
         a, b, c = (str(item) for item in cycle.items)
         circles.append((a, b, c))
-    return FitCheck(found.verdict(), tuple(points), tuple(worst), tuple(circles), said)
+    return FitCheck(found.verdict(), tuple(points), tuple(worst), tuple(circles), said), ()
 
 
 def _tied(lists: CountedLists, records: FloatArray, games: bool) -> float:

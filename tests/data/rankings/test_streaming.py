@@ -179,6 +179,114 @@ def test_games_are_counted_over_pieces(tmp_path, many):
     np.testing.assert_allclose(two.log_worths_, one.log_worths_, rtol=0, atol=1e-9)
 
 
+def by_row_group(tables, path):
+    """A file of Parquet with a row group a table, whose columns of words have dictionaries."""
+    from pyarrow import parquet
+
+    with parquet.ParquetWriter(path, tables[0].schema) as writer:
+        for table in tables:
+            writer.write_table(table)
+    return path
+
+
+def named_games(shift):
+    """Rows of sides that another part of the table may not have, in another order there."""
+    sides = [f"model {(7 * n + shift) % 11}" for n in range(5)]
+    rows = [(a, b, end) for n, a in enumerate(sides) for b in sides[:n] for end in ("a", "b")]
+    rows += [(a, b, "tie") for a, b, _ in rows[shift % 3 :: 3]]
+    return list(zip(*rows, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "int8", "int32"])
+def test_row_groups_with_other_dictionaries_hold_the_same_games(tmp_path, kind):
+    import pyarrow as pa
+
+    word = getattr(pa, kind)()
+    as_type = word if "string" in kind else pa.dictionary(word, pa.string())
+    columns = [named_games(shift) for shift in (0, 3, 8)]
+    tables = [
+        pa.table([pa.array(cells).cast(as_type) for cells in each], ["a", "b", "winner"])
+        for each in columns
+    ]
+    found = read_lists_or_games(by_row_group(tables, tmp_path / "games.parquet"))
+    whole = read_lists_or_games(
+        pd.concat([pd.DataFrame(dict(zip("ab", each, strict=False)) | {"winner": each[2]})
+                   for each in columns])
+    ).together()  # fmt: skip
+    assert found.items == whole.items
+    assert_same_games(found, whole)
+
+
+def assert_same_games(found, whole):
+    for name in ("first", "second", "outcome", "weights"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+
+
+def test_words_of_a_dictionary_that_no_row_has_are_no_sides(tmp_path):
+    import pyarrow as pa
+
+    def column(codes, words):
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), pa.array(words))
+
+    words = [f"side {n}" for n in range(128)]  # as many as int8 numbers
+    table = pa.table({
+        "a": column([127, 5, 127], words),
+        "b": column([5, 0, 0], words),
+        "winner": column([2, 0, 2], ["b", "tie", "a"]),
+    })  # fmt: skip
+    for found in (
+        read_lists_or_games(table),
+        read_lists_or_games(by_row_group([table], tmp_path / "games.parquet")),
+    ):
+        assert found.items == ("side 127", "side 5", "side 0")
+        assert sorted(zip(found.first.tolist(), found.second.tolist(), found.outcome.tolist(),
+                          strict=True)) == [(0, 1, 1), (0, 2, 1), (1, 2, -1)]  # fmt: skip
+
+
+def test_a_dictionary_with_a_word_twice_is_read_as_its_words():
+    import pyarrow as pa
+
+    twice = pa.DictionaryArray.from_arrays([0, 2, 1, 0], ["ann", "bob", "ann"])
+    frame = pa.table({"a": twice, "b": ["cy"] * 4, "winner": ["a", "b", "a", "tie"]})
+    assert read_lists_or_games(frame).items == ("ann", "cy", "bob")
+
+
+@pytest.mark.parametrize("column", ["first", "second"])
+def test_a_missing_side_is_named_with_its_row(tmp_path, column):
+    frame = games(200)
+    frame[column] = frame[column].astype(object)
+    frame.loc[150, column] = None
+    folder = in_files(frame, tmp_path / "games", files=1)
+    with pytest.raises(DataFileError, match=r"0\.parquet, row 151: the side is missing"):
+        read_lists_or_games(folder)
+
+
+@pytest.mark.parametrize("number", [120, 20])
+def test_of_two_faults_the_first_is_named(tmp_path, number):
+    """Also where the second would be found while the first is looked for."""
+    frame = games(200)
+    frame.loc[number, "winner"] = "what?"
+    frame.loc[150, "winner"] = "nobody"
+    folder = in_files(frame, tmp_path / "games", files=1)
+    with pytest.raises(DataFileError, match=rf"row {number + 1}: the winner is 'what\?'"):
+        read_lists_or_games(folder)
+
+
+def test_a_fault_comes_before_the_damage_behind_it(tmp_path):
+    frame = games(200)
+    frame.loc[120, "winner"] = "what?"
+    file = in_files(frame, tmp_path / "games", files=1) / "0.parquet"
+    from pyarrow import parquet
+
+    group = parquet.ParquetFile(file).metadata.row_group(5)  # rows 186 to 200
+    start = group.column(0).dictionary_page_offset
+    damaged = bytearray(file.read_bytes())
+    damaged[start : start + 40] = b"\xff" * 40
+    file.write_bytes(damaged)
+    with pytest.raises(DataFileError, match=r"row 121: the winner is 'what\?'"):
+        read_lists_or_games(file)
+
+
 def test_a_pair_of_sides_is_in_one_part(tmp_path, many):
     frame = games(8000)
     parted = read_lists_or_games(in_files(frame, tmp_path / "games"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal, NamedTuple, get_args
@@ -282,25 +283,32 @@ class Games:
         >>> games.together()
         Games(2 rows of weight 3, 2 sides: the first won 3, the second won 0, 0 tied)
         """
-        sides = len(self.names)
-        neutral = 0 if self.neutral is None else self.neutral
-        kind = 6 * (self.first * sides + self.second) + 2 * (self.outcome + 1) + neutral
-        if 6 * sides**2 <= 8 * len(self):  # as many kinds as games: to count them takes no order
-            counts: AnyArray = np.bincount(kind, self.weights)
+        sides, grounds = len(self.names), 1 if self.neutral is None else 2
+        kind = self.first * sides
+        kind += self.second
+        kind *= 3
+        kind += self.outcome
+        kind += 1
+        if self.neutral is not None:
+            kind *= 2
+            kind += self.neutral
+        weights = None if bool((self.weights == 1).all()) else self.weights
+        if 3 * grounds * sides**2 <= 8 * len(self):  # to count so few kinds takes no order
+            counts: AnyArray = np.bincount(kind, weights)
             kinds: IntArray = np.flatnonzero(counts)
             counts = counts[kinds]
         else:
             kinds, which = np.unique(kind, return_inverse=True)
-            counts = np.bincount(which, self.weights, len(kinds))
-        pair, end = np.divmod(kinds, 6)
+            counts = np.bincount(which, weights, len(kinds))
+        rest, ground = np.divmod(kinds, grounds)
+        pair, end = np.divmod(rest, 3)
         first, second = np.divmod(pair, sides)
-        return replace(
-            self,
+        return self._with(
             first=first,
             second=second,
-            outcome=end // 2 - 1,
+            outcome=(end - 1).astype(np.int8),
             weights=counts.astype(np.float64),
-            neutral=None if self.neutral is None else end % 2 == 1,
+            neutral=None if self.neutral is None else ground == 1,
             beside={},
         )
 
@@ -318,10 +326,9 @@ class Games:
     def lower_first(self) -> Games:
         """The same games, each with the side of the lower number as the first; no ground is."""
         turned = self.first > self.second
-        return replace(
-            self,
-            first=np.where(turned, self.second, self.first),
-            second=np.where(turned, self.first, self.second),
+        return self._with(
+            first=np.minimum(self.first, self.second),
+            second=np.maximum(self.first, self.second),
             outcome=np.where(turned, -self.outcome, self.outcome),
             neutral=None,
             beside={},
@@ -437,8 +444,21 @@ class Games:
 
     def recoded(self, code: IntArray, size: int) -> Games:
         """The same with names 0 .. size − 1, where sides have other numbers."""
+        names = tuple(range(size))
+        if np.array_equal(code, np.arange(len(self.names))):
+            return self._with(names=names)
+        code = code.astype(np.int64, copy=False)
         first, second = code[self.first], code[self.second]
-        return replace(self, names=tuple(range(size)), first=first, second=second)
+        return self._with(names=names, first=first, second=second)
+
+    def _with(self, **fields: Any) -> Games:
+        """The same with other fields, which are known to be as they should be."""
+        games = copy(self)
+        for name, values in fields.items():
+            if isinstance(values, np.ndarray):
+                values.flags.writeable = False
+            object.__setattr__(games, name, values)
+        return games
 
     @property
     def entries(self) -> int:
@@ -494,7 +514,10 @@ class Games:
             neutral = np.concatenate(
                 [np.zeros(len(p), bool) if p.neutral is None else p.neutral for p in parts]
             )
-        return cls(parts[0].names, first, second, outcome, weights, neutral)
+        return parts[0]._with(
+            first=first, second=second, outcome=outcome, weights=weights, neutral=neutral,
+            read_as="", beside={},
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         rows, total = len(self), float(self.weights.sum())
@@ -554,9 +577,8 @@ def _integers(values: Any, what: str, rows: int, low: int, high: int) -> IntArra
             f"{what} must be {rows} integers, one a game, not {found.dtype} with shape "
             f"{found.shape}."
         )
-    wrong = (found < low) | (found > high)
-    if wrong.any():
-        row = int(wrong.argmax())
+    if rows and (found.min() < low or found.max() > high):
+        row = int(((found < low) | (found > high)).argmax())
         raise ValueError(f"game {row}: {what} is {found[row]}, outside of {low} to {high}.")
     return found.astype(np.int64)
 
@@ -737,7 +759,8 @@ def read_games(
             columns.second,
             "a side plays against itself: leave the row out, or name its sides.",
         )
-        rows, weights = np.arange(table.rows), np.ones(table.rows)
+        rows: Any = slice(None)
+        weights = np.ones(table.rows)
         if columns.weight is not None:
             weights = table.weights(columns.weight)
         said = ""
@@ -752,15 +775,17 @@ def read_games(
             names = (table.names[columns.first], table.names[columns.second])
             winners = _Winners(columns.winner, winner_as, meanings, names)
             outcome, said = _by_winner(table, sides, winners)
-            rows = np.flatnonzero(outcome != _DROPPED)
-            if len(outcome) and not len(rows):
+            dropped = outcome == _DROPPED
+            if len(outcome) and dropped.all():
                 table.refuse("every game is left out by ", Argument("drop_words"), ".")
+            if dropped.any():
+                rows = np.flatnonzero(~dropped)
             outcome, weights = outcome[rows], weights[rows]
         else:
             outcome = np.full(table.rows, FIRST, dtype=np.int8)  # the winner's column is first
         away = None if columns.neutral is None else _truth(table, columns.neutral)[rows]
         kept = [*((name, "keep") for name in keep), *((name, "keep_items") for name in keep_items)]
-        beside = {name: table.cells(name, how)[rows] for name, how in kept}
+        beside = {name: np.array(table.cells(name, how)[rows]) for name, how in kept}
         both = sides.first[rows], sides.second[rows]
         if both_lose:
             if away is not None:
@@ -1011,15 +1036,15 @@ def _by_winner(table: Table, sides: Sides, how: _Winners) -> tuple[OutcomeArray,
     known = _vocabulary(how)
     number = {str(name): i for i, name in enumerate(sides.names)}
     words = [str(word) for word in winner.keys.tolist()]
-    named = np.array([number.get(word, -1) for word in words], dtype=np.int64)[winner.codes]
     said = np.array([known.get(_plain(word), _UNKNOWN) for word in words], dtype=np.int8)
     by_word = said[winner.codes]
     by_name = np.full(table.rows, _UNKNOWN, dtype=np.int8)
-    if how.written_as != "side":
+    names = {_plain(name) for name in number}
+    if how.written_as != "side" and not names.isdisjoint(map(_plain, words)):
+        named = np.array([number.get(word, -1) for word in words], dtype=np.int64)[winner.codes]
         by_name[named == sides.first] = FIRST
         by_name[named == sides.second] = SECOND
         # A word that is also a name, be it of a side that did not play here: which is meant?
-        names = {_plain(name) for name in number}
         like_a_name = np.array([_plain(word) in names for word in words])[winner.codes]
         two_things = (by_word != _UNKNOWN) & like_a_name & (by_word != by_name)
         if two_things.any():

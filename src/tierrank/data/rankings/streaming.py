@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,8 +124,8 @@ class Pieces:
             return
         self.names = one_schema(paths)
 
-    def of(self, columns: Sequence[str]) -> Iterator[Piece]:
-        """Piece by piece, some columns."""
+    def of(self, columns: Sequence[str], *, numbered: bool = False) -> Iterator[Piece]:
+        """Piece by piece, some columns; with words as numbers of words, if these are stored so."""
         at = [self.names.index(name) for name in columns]
         if self.written:
             for number, text in enumerate(self._texts()):
@@ -132,13 +133,23 @@ class Pieces:
                 yield Piece(cells, [(range(cells.num_rows), partial(self._error, number, at))])
             return
         for path in self._paths:
-            with open_parquet(path) as file:
+            with open_parquet(path, self._words(path) if numbered else ()) as file:
                 start = 0
                 for groups in _groups(file.metadata):
                     cells = file.read_row_groups(groups, columns=list(columns))
                     cells.validate(full=True)
                     yield Piece(cells, [(range(cells.num_rows), partial(_in_file, path, start))])
                     start += cells.num_rows
+
+    @staticmethod
+    def _words(path: Path) -> list[str]:
+        """Columns of strings."""
+        from pyarrow import large_string, string
+
+        with open_parquet(path) as file:
+            return [
+                each.name for each in file.schema_arrow if each.type in (string(), large_string())
+            ]
 
     def _texts(self) -> Iterator[CsvText]:
         return text_blocks(self._paths[0], self._separator, PIECE * ROW)
@@ -197,10 +208,12 @@ def read_streamed(
     if (by_list and lists is None) or way.kind == "pass-fail":
         return None
     called = [lists] if isinstance(lists, str) else list(lists or ())
-    whole = _whole_lists(pieces.of(columns), called) if by_list else pieces.of(columns)
+    games = way.kind == "games"
+    opened = pieces.of(columns, numbered=games)
+    whole = _whole_lists(opened, called) if by_list else opened
     found = Counted(by_list, either_way=either_way)
-    for piece in whole:
-        found.add(read(pieces.table(piece)))
+    for part in _read_ahead(whole, lambda piece: read(pieces.table(piece))):
+        found.add(part)
     if found.again():
         rows, found = found.rows, Counted(False, found.number)
         for number in range(bins := rows // PIECE + 1):
@@ -208,6 +221,27 @@ def read_streamed(
             if of_bin is not None:
                 found.add(read(pieces.table(of_bin)))
     return found.all()
+
+
+def _read_ahead(
+    pieces: Iterable[Piece], read: Callable[[Piece], Rankings | Games]
+) -> Iterator[Rankings | Games]:
+    """What each piece has, in their order: the next is opened, and read, beside the last."""
+    with ThreadPoolExecutor(1) as beside:
+        ahead: Future[Rankings | Games] | None = None
+        opened = iter(pieces)
+        while True:
+            try:
+                piece = next(opened, None)
+            except ValueError:
+                if ahead is not None:
+                    ahead.result()  # whose fault, if it has one, comes first
+                raise
+            before, ahead = ahead, None if piece is None else beside.submit(read, piece)
+            if before is not None:
+                yield before.result()
+            if ahead is None:
+                return
 
 
 def _whole_lists(pieces: Iterable[Piece], lists: Sequence[str]) -> Iterator[Piece]:

@@ -503,7 +503,10 @@ class ArrowColumns:
         """The distinct values of a column, None for what is null."""
         import pyarrow as pa
 
-        column = _plain(self._column(position))
+        column = self._column(position)
+        if (found := _of_dictionary(column)) is not None:
+            return found
+        column = _plain(column)
         kind = column.type
         if pa.types.is_nested(kind):
             return BadColumn(bad_type(kind, what))
@@ -552,6 +555,34 @@ def codes_and_distinct(column: Any) -> Distinct:
     return Distinct(codes, encoded.chunk(0).dictionary.to_pylist())
 
 
+def _of_dictionary(column: Any) -> Distinct | None:
+    """The same of words that are numbered already; None of other columns.
+
+    A dictionary may have words that no row has, in any order; one that has a word twice is not
+    taken.
+    """
+    import pyarrow as pa
+
+    kind, words = column.type, (pa.string(), pa.large_string())
+    if not (pa.types.is_dictionary(kind) and kind.value_type in words and len(column)):
+        return None
+    if any(chunk.dictionary.null_count for chunk in column.chunks):
+        return None
+    column = column.unify_dictionaries()
+    values: list[Any] = column.chunk(0).dictionary.to_pylist()
+    if len(set(values)) < len(values):
+        return None
+    missing = len(values)
+    indices = (chunk.indices.cast(pa.int64()) for chunk in column.chunks)
+    codes = np.concatenate([each.fill_null(missing).to_numpy() for each in indices])
+    first = np.full(missing + 1, len(codes))
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last written stays: the first row
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
+    number = np.empty(missing + 1, dtype=np.int64)
+    number[order] = np.arange(len(order))
+    return Distinct(number[codes], [(*values, None)[code] for code in order.tolist()])
+
+
 def _as_float64(column: Any) -> Any:
     import pyarrow as pa
 
@@ -589,8 +620,11 @@ def _plain(column: Any) -> Any:
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[Any]:
-    """Open a `pyarrow.parquet.ParquetFile`; whatever goes wrong with it is a `TableError`."""
+def open_parquet(path: Path, numbered: Sequence[str] = ()) -> Iterator[Any]:
+    """Open a `pyarrow.parquet.ParquetFile`; whatever goes wrong with it is a `TableError`.
+
+    Words of the columns that are to be `numbered` are not spelled out row by row.
+    """
     from pyarrow import parquet
 
     with path.open("rb") as raw:
@@ -601,7 +635,9 @@ def open_parquet(path: Path) -> Iterator[Any]:
             raise TableError(path, None, "is not a Parquet file: give its name the right suffix.")
         raw.seek(0)
         with _damaged(path):
-            yield parquet.ParquetFile(raw, page_checksum_verification=True)
+            yield parquet.ParquetFile(
+                raw, read_dictionary=list(numbered), page_checksum_verification=True
+            )
 
 
 def one_schema(paths: Sequence[Path]) -> list[str]:

@@ -72,10 +72,14 @@ class Keys:
         return Keys(codes, self.keys[used])
 
     def first_rows(self) -> IntArray:
-        """[keys] the first row of each."""
-        rows = np.empty(len(self.keys), dtype=np.int64)
-        rows[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)  # the last written stays
-        return rows
+        """[keys] the first row of each; of one that does not occur, the number of rows."""
+        numbers, rows = np.arange(len(self.keys)), len(self.codes)
+        first = np.searchsorted(np.maximum.accumulate(self.codes), numbers)
+        if (first < rows).all() and np.array_equal(self.codes[first], numbers):
+            return first  # they are numbered in order of first appearance
+        first = np.full(len(self.keys), rows, dtype=np.int64)
+        first[self.codes[::-1]] = np.arange(rows - 1, -1, -1)  # the last written stays
+        return first
 
     def of(self, rows: IntArray) -> Keys:
         """Those of some rows."""
@@ -205,20 +209,27 @@ class Table:
         """Read two columns: integers if all names of both are whole numbers, else strings."""
         columns = [self.unordered_keys(at, "side") for at in (first, second)]
         whole = all(column.keys.dtype.kind == "i" for column in columns)
-        codes = np.empty(2 * self.rows, dtype=np.int64)
         number: dict[Any, int] = {}
+        numbered, places = [], []
         for i, column in enumerate(columns):
             names = column.keys.tolist() if whole else map(str, column.keys.tolist())
-            numbers = [number.setdefault(name, len(number)) for name in names]
-            codes[i::2] = np.array(numbers, dtype=np.int64)[column.codes]
-        every = np.empty(len(number), dtype=object)
-        every[:] = list(number)
-        both = Keys(codes, every).renumbered()  # a row's first side before its second
-        catalogue = catalogue_of(both.keys.tolist())
+            code = np.array([number.setdefault(n, len(number)) for n in names], dtype=np.int64)
+            numbered.append(code)
+            places.append(2 * column.first_rows() + i)  # a row's first side before its second
+        place = np.full(len(number), 2 * self.rows)
+        for code, where in zip(numbered, places, strict=True):
+            np.minimum.at(place, code, where)
+        order = np.argsort(place, kind="stable")
+        order = order[: np.count_nonzero(place < 2 * self.rows)]  # those that occur
+        every = list(number)
+        catalogue = catalogue_of([every[code] for code in order.tolist()])
+        new = np.zeros(len(number), dtype=np.int64)
+        new[order] = np.arange(len(order))
         if catalogue.names is None:  # the names are their numbers
-            numbered = both.keys.astype(np.int64)[both.codes]
-            return Sides(numbered[::2], numbered[1::2], tuple(catalogue.items))
-        return Sides(both.codes[::2], both.codes[1::2], catalogue.names)
+            new[order] = [int(every[code]) for code in order.tolist()]
+        one, two = (new[code][column.codes] for code, column in zip(numbered, columns, strict=True))
+        names = tuple(catalogue.items) if catalogue.names is None else catalogue.names
+        return Sides(one, two, names)
 
     def distinct(self, at: int, what: str) -> Distinct:
         """The distinct values of a column, whatever they are, None for what is missing."""
