@@ -145,22 +145,22 @@ def ranking_of(journal: Journal) -> tuple[list[Standing], dict[str, str]]:
     return sorted(standings(values), key=lambda each: -each.mean), failed
 
 
-def markdown(found: Sequence[Standing], journal: Journal) -> str:
+def markdown(found: Sequence[Standing], journal: Journal, times: bool = True) -> str:
     """The table as the docs have it."""
     seconds: dict[str, float] = {}
     for (name, _), done in journal.lines.items():
         seconds[name] = seconds.get(name, 0.0) + done["seconds"]
     lines = [
-        "| ranker | NDCG@10 | 95 % interval | over lambdarank | p | seconds |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| ranker | NDCG@10 | 95 % interval | over lambdarank | p |" + " seconds |" * times,
+        "| --- | ---: | ---: | ---: | ---: |" + " ---: |" * times,
     ]
     for each in found:
         over = "" if each.difference is None else f"{each.difference:+.4f}"
         p = "" if each.p_value is None else f"{each.p_value:.2f}"
         name = f"*{each.name}*" if each.name in PEERS else each.name
         lines.append(
-            f"| {name} | {each.mean:.4f} | {each.low:.4f} … {each.high:.4f} | {over} | {p} "
-            f"| {seconds[each.name]:.0f} |"
+            f"| {name} | {each.mean:.4f} | {each.low:.4f} … {each.high:.4f} | {over} | {p} |"
+            + f" {seconds[each.name]:.0f} |" * times
         )
     return "\n".join(lines) + "\n"
 
@@ -192,7 +192,7 @@ def experiment(chosen: argparse.Namespace) -> None:
                 mean = done["failure"] or f"{np.mean(done['values']):.4f}"
                 progress.step(f"{fold.name}, {who}: {mean} ({done['seconds']:.0f} s)")
     found, failed = ranking_of(journal)
-    table = markdown(found, journal)
+    table = markdown(found, journal, not chosen.no_seconds)
     content = {
         "machine": machine(),
         "trees": trees,
@@ -233,6 +233,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--trees", nargs="+", default=[], metavar="NAME=NUMBER",
         help=f"other settings of all trees than {TREES}; row_fraction and feature_fraction too",
     )  # fmt: skip
+    options.add_argument(
+        "--no-seconds", action="store_true", help="leave times out: other work made them long"
+    )
     run(options, experiment, arguments)
 
 

@@ -30,11 +30,13 @@ def test_all_contenders_are_in_one_table_best_first(parts, tmp_path, capsys):
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_is_done_is_not_done_again(parts, tmp_path, monkeypatch):
+def test_what_is_done_is_not_done_again(parts, tmp_path, monkeypatch, capsys):
     arguments = ("--objectives", "pl-partition", "--models", "linear", "peers")
     first = run(parts, tmp_path, *arguments)
+    assert " p | seconds |" in capsys.readouterr().out
     monkeypatch.setattr(letor, "judge", lambda *given: pytest.fail("fitted again"))
-    assert run(parts, tmp_path, *arguments) == first
+    assert run(parts, tmp_path, *arguments, "--no-seconds") == first
+    assert "seconds" not in capsys.readouterr().out
 
 
 def test_all_trees_take_the_same_settings(parts, tmp_path):
