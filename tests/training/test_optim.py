@@ -1,11 +1,21 @@
 """The minimisers: known minima, the rules to stop by, and fits that are taken up again."""
 
+import threading
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 from scipy.special import expit
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from tierrank.training.optim import Journal, ascend, by_eigenvectors, lbfgs, newton
+from tierrank.training.optim import (
+    Journal,
+    ascend,
+    by_eigenvectors,
+    lbfgs,
+    newton,
+    one_blas_thread,
+)
 
 START = np.array([-1.2, 1.0, 0.3])
 
@@ -236,3 +246,26 @@ def test_steps_end_when_asked_and_refuse_what_is_not_finite():
     assert len(steps(distance, np.zeros(2), stop=5)) == 5
     with pytest.raises(ValueError, match=r"iteration 1: try a smaller learning_rate than 0\.1"):
         steps(lambda *_: (np.nan, np.zeros(2)), np.zeros(2))
+
+
+def test_one_thread_for_products_ends_though_others_asked_for_it_meanwhile():
+    def threads():
+        return [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        before, inside, may_go = threads(), threading.Event(), threading.Event()
+
+        def overlapping():
+            with one_blas_thread():
+                inside.set()
+                may_go.wait(60)
+
+        other = threading.Thread(target=overlapping)
+        with one_blas_thread():
+            other.start()
+            assert inside.wait(60)
+            with one_blas_thread():
+                assert set(threads()) == {1}
+        may_go.set()
+        other.join()
+        assert threads() == before

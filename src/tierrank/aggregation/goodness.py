@@ -39,7 +39,6 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 from scipy.special import betainc, chdtrc, expit
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.aggregation.games import Fixtures
@@ -47,7 +46,7 @@ from tierrank.aggregation.lists import CountedLists, largest_ties
 from tierrank.aggregation.paired_likelihood import GamesTerm, probabilities, side_log_worths
 from tierrank.aggregation.summary import text_table
 from tierrank.names import counted
-from tierrank.training.optim import Hessian
+from tierrank.training.optim import Hessian, one_blas_thread
 
 MOST_DRAWS, FEWEST_DRAWS = 199, 19
 GAMES_DRAWN = 5_000_000  # kinds of games, of all draws together: some seconds
@@ -524,7 +523,7 @@ def goodness_of(model: Expectation, worst: int) -> GoodnessOfFit:
 
     # two data sets are compared while the next is drawn
     found: list[Future[tuple[bool, float]]] = []
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(2) as beside:
+    with one_blas_thread(), ThreadPoolExecutor(2) as beside:
         for data in model.drawn():
             wait(found[-2:-1])
             found.append(beside.submit(far, data))

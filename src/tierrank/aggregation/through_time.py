@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
@@ -12,7 +13,6 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation import state
@@ -48,6 +48,7 @@ from tierrank.tiers import Tiers
 from tierrank.tiers.selection import with_rest_written
 from tierrank.training import Progress, Watch
 from tierrank.training.covariance import Kind, reach
+from tierrank.training.optim import one_blas_thread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -252,7 +253,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         nodes, seen = found.nodes, found.seen
         _check_size(nodes)
         start = np.concatenate([np.zeros(len(nodes)), found.start])
-        with threadpool_limits(1 if nodes.items <= SMALL else None, user_api="blas"):
+        with one_blas_thread() if nodes.items <= SMALL else nullcontext():
             chosen = Variance(float(self.variance or 0), None, start)
             if self.variance is None:
                 chosen = estimate_variance(

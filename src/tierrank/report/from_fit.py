@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.aggregation.connectivity import Connectivity
@@ -42,6 +41,7 @@ from tierrank.report.content import (
     percent,
 )
 from tierrank.training.covariance import MOST_DENSE
+from tierrank.training.optim import one_blas_thread
 
 MOST_SOLVED = 20_000_000  # entries of lists, where there are many items and each takes some passes
 POINTS = 40  # of the picture of fit: groups of pairs
@@ -130,13 +130,19 @@ def page_of(
             f"{fitted.described()['model']} is a model of games and says nothing of the first "
             f"{top_k} of a ranking: leave top_k out, or fit a RankAggregator"
         )
-    # what takes longest goes on beside the rest, each in one thread
-    with threadpool_limits(1 if check else None, user_api="blas"), ThreadPoolExecutor(1) as beside:
-        looked = beside.submit(_checked, fitted, data, seed) if check else None
+
+    def without_check() -> tuple[_Uncertainty, FloatArray, PairCounts | None]:
         sure = _uncertainty(fitted, lists.entries, level, tiers, shown, seed, spell)
-        records = item_records(lists)
-        pairs = pair_counts(lists, sure.order)
-        fit_check, why_not = (None, ()) if looked is None else looked.result()
+        return sure, item_records(lists), pair_counts(lists, sure.order)
+
+    if check:  # what takes longest is in this thread, where Ctrl-C is heard
+        with one_blas_thread(), ThreadPoolExecutor(1) as beside:
+            found_beside = beside.submit(without_check)
+            fit_check, why_not = _checked(fitted, data, seed)
+            sure, records, pairs = found_beside.result()
+    else:
+        fit_check, why_not = None, ()
+        sure, records, pairs = without_check()
     parameters = fitted.parameters(level)
     own = dict(settings or {})
     for each in parameters:
@@ -212,9 +218,7 @@ def facts_of(data: Any, voters: Sequence[str] = (), time: str | None = None) -> 
     return found
 
 
-def _checked(
-    fitted: FittedWorths, data: Any, seed: int
-) -> tuple[FitCheck | None, tuple[str, ...]]:  # fmt: skip
+def _checked(fitted: FittedWorths, data: Any, seed: int) -> tuple[FitCheck | None, tuple[str, ...]]:
     """Whether the data contradict the fit; and why that cannot be said, where it is so."""
     try:
         found = fitted.goodness(data, random_state=seed)

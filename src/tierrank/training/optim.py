@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tierrank._types import FloatArray
 from tierrank.storage import Arrays
@@ -191,6 +194,26 @@ def _shortened(
 
 
 # -- steps of Newton's method: H⁻¹ · gradient -----------------------------------------------------
+
+_one_thread = threading.Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Products of matrices take one thread until this ends: small ones take longer in several.
+
+    The number is the process's. Whoever comes while it is one already leaves it so: two who each
+    restored what they found would leave it at one for good.
+    """
+    if not _one_thread.acquire(blocking=False):
+        yield
+        return
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        _one_thread.release()
+
 
 MOST_PRODUCTS = 1000  # of a step by conjugate gradients
 LARGEST_DAMPING = 1e12
