@@ -223,3 +223,8 @@ def test_half_wins_are_wins_of_half_the_weight_and_dropped_ties_are_gone():
         PairedTies("bradley-terry").fit(games)
     with pytest.raises(ValueError, match="all games are ties, and without them"):
         PairedTies("bradley-terry", ties="drop").fit([("a", "b", "tie")])
+
+
+def test_of_no_games_there_is_nothing_to_say():
+    fitted = PairedTies().fit([("a", "b", 1), ("b", "a", 1), ("a", "b", 0)])
+    assert [len(each) for each in fitted.predict_proba([], [])] == [0, 0, 0]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import tierrank as tr
 from tierrank.data import (
     RankingData,
     TableError,
@@ -133,3 +134,16 @@ def test_a_changed_byte_in_a_written_page_is_noticed(tmp_path):
     path.write_bytes(content)
     with pytest.raises(TableError, match="cannot be read as Parquet"):
         read_table(path)
+
+
+def test_words_of_parts_that_are_more_together_than_their_numbers_count():
+    def part(first):
+        names = [f"player {n}" for n in range(first, first + 100)]
+        return pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), names)
+
+    sides = pa.chunked_array([part(0), part(100)])
+    winners = pa.array(["first"] * 200)
+    games = tr.data.read_games(pa.table({"first": sides, "second": ["z"] * 200, "winner": winners}))
+    assert len(games) == 200
+    assert games.names[:2] == ("player 0", "z")
+    assert len(games.names) == 201

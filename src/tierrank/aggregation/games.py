@@ -97,7 +97,8 @@ class Fixtures:
         if self.covariates is not None:
             return each, each
         key = 2 * (self.first * (len(self.borders) - 1) + self.second) + (self.at_home > 0)
-        starts = np.append(True, key[1:] != key[:-1])
+        starts = np.ones(len(key), dtype=bool)
+        starts[1:] = key[1:] != key[:-1]
         if (key[1:] >= key[:-1]).all():  # in this order, as `counted` leaves them
             return np.flatnonzero(starts), np.cumsum(starts) - 1
         _, some, meeting = np.unique(key, return_index=True, return_inverse=True)

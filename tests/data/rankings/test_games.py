@@ -171,3 +171,11 @@ def test_sides_that_are_the_integers_from_0_on_are_their_own_numbers():
     assert (games.first.tolist(), games.second.tolist()) == ([2, 1], [1, 0])
     assert Games.from_rows([(2, 1, "first")]).names == (2, 1)
     assert Games.from_rows([(1, 0, "first")], names=[1, 0]).names == (1, 0)
+
+
+def test_parts_with_other_sides_are_not_put_together():
+    one = Games.from_rows([("ann", "bob", 1)])
+    assert len(Games.concatenate([one, Games.from_rows([("ann", "bob", -1)])])) == 2
+    for rows in ([("x", "y", 1)], [("ann", "bob", 1), ("bob", "cy", 1)]):
+        with pytest.raises(ValueError, match="part 1 has other sides than part 0"):
+            Games.concatenate([one, Games.from_rows(rows)])

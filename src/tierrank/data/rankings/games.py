@@ -324,7 +324,7 @@ class Games:
         return self.lower_first().together()
 
     def lower_first(self) -> Games:
-        """The same games, each with the side of the lower number as the first; no ground is."""
+        """The same games, the side of the lower number first; grounds and columns are forgotten."""
         turned = self.first > self.second
         return self._with(
             first=np.minimum(self.first, self.second),
@@ -494,6 +494,11 @@ class Games:
         Games
             All their rows.
 
+        Raises
+        ------
+        ValueError
+            The sides of two parts differ.
+
         See Also
         --------
         together : Counts equal games together.
@@ -505,6 +510,12 @@ class Games:
         >>> Games.concatenate([games, games]).together()
         Games(1 row of weight 2, 2 sides: the first won 2, the second won 0, 0 tied)
         """
+        other = next((n for n, part in enumerate(parts) if part.names != parts[0].names), None)
+        if other is not None:
+            raise ValueError(
+                f"part {other} has other sides than part 0, and its numbers would be taken for "
+                "those: give parts of one reading"
+            )
         first, second, outcome, weights = (
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("first", "second", "outcome", "weights")

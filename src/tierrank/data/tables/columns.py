@@ -559,7 +559,7 @@ def _of_dictionary(column: Any) -> Distinct | None:
     """The same of words that are numbered already; None of other columns.
 
     A dictionary may have words that no row has, in any order; one that has a word twice is not
-    taken.
+    taken, nor are parts that have more words together than their kind of number counts.
     """
     import pyarrow as pa
 
@@ -568,7 +568,10 @@ def _of_dictionary(column: Any) -> Distinct | None:
         return None
     if any(chunk.dictionary.null_count for chunk in column.chunks):
         return None
-    column = column.unify_dictionaries()
+    try:
+        column = column.unify_dictionaries()
+    except pa.ArrowInvalid:
+        return None
     values: list[Any] = column.chunk(0).dictionary.to_pylist()
     if len(set(values)) < len(values):
         return None
