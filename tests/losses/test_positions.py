@@ -130,3 +130,14 @@ def test_ties_can_be_broken_first():
 def test_weights_that_are_none_are_refused(alpha, message):
     with pytest.raises(ValueError, match=message):
         p_list_mle(F1, FIVE, alpha=alpha)
+
+
+@pytest.mark.parametrize(
+    "kind", [torch.uint8, torch.int16, torch.uint16, torch.uint32, torch.int64]
+)
+def test_positions_of_every_whole_type_add_the_same_bias(kind):
+    bias = tr.losses.PositionBias(3, start=[0.0, -1.0, -2.0])
+    found = bias(torch.tensor([2.0, 3.0]), torch.tensor([1, 3]).to(kind))
+    assert found.tolist() == [2.0, 1.0]
+    with pytest.raises(ValueError, match=r"whole numbers, not torch\.complex64"):
+        bias(torch.tensor([2.0]), torch.tensor([1 + 0j]))

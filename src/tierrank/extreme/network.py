@@ -316,13 +316,15 @@ class Network(nn.Module):
     def _dropout(self, numbers: Tensor, probability: float) -> Tensor:
         """In training, each number 0 with this probability, and else divided by the other one.
 
-        torch draws 64 bits for each, one after the other; here four numbers share them. They are
-        drawn on the CPU, so that all ranks and devices leave out the same.
+        torch draws 64 bits for each, one after the other; here four numbers share them, and so the
+        probability is a multiple of 1/65,536. They are drawn on the CPU, so that all ranks and
+        devices leave out the same.
         """
         below = min(round(probability * CHANCES), CHANCES - 1)
         if not self.training or not below:
             return numbers
-        words = torch.empty(numbers.numel() // 4 + 1, dtype=torch.int64).random_(-(1 << 63), None)
+        words = torch.empty(numbers.numel() // 4 + 1, dtype=torch.int64, device="cpu")
+        words.random_(-(1 << 63), None)
         drawn = words.view(torch.int16)[: numbers.numel()].view(numbers.shape)
         kept = (drawn >= below - CHANCES // 2).to(numbers)
         return numbers * kept.mul_(CHANCES / (CHANCES - below))

@@ -136,8 +136,10 @@ class PositionBias(nn.Module):
             raise ValueError(
                 f"positions have shape {list(positions.shape)}, and scores {list(scores.shape)}"
             )
-        if positions.is_floating_point() or positions.dtype == torch.bool:
-            raise ValueError(f"positions are whole numbers, not {positions.dtype}")
+        kind = positions.dtype
+        if kind.is_floating_point or kind.is_complex or kind == torch.bool:
+            raise ValueError(f"positions are whole numbers, not {kind}")
+        positions = positions.long()  # bytes would be taken for a mask
         if check and positions.numel():
             least, most = (int(end) for end in positions.aminmax())
             if least < 1 or most > len(biases):
@@ -145,4 +147,4 @@ class PositionBias(nn.Module):
                     f"positions are from 1 to {len(biases)}, not from {least} to {most}: they "
                     f"count from 1, and PositionBias was made for {len(biases)}"
                 )
-        return scores + biases[positions.long() - 1]  # bytes would be taken for a mask
+        return scores + biases[positions - 1]

@@ -564,7 +564,7 @@ def _places(keys: AnyArray, known: AnyArray) -> IntArray:
     absent = values[at] != keys
     if absent.any():
         raise ArgumentError(
-            f"item {keys[absent][0]!r} of the log is not among ", Argument("items"),
+            f"item {keys[absent].tolist()[0]!r} of the log is not among ", Argument("items"),
             f", and {int(absent.sum()):,} entries are of such: leave them out, or give their rows.",
         )  # fmt: skip
     return np.asarray(first[at])
@@ -580,7 +580,7 @@ def _whole(name: str, given: Any, count: int, least: int, most: int | None = Non
         numbers = values.astype(np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(Argument(name), " holds no numbers.") from None
-    limit = f"{least} or more" if most is None else f"{least} to {most}"
+    limit = f"{least} or more, and not beyond 2^53" if most is None else f"{least} to {most}"
     most = MOST if most is None else most
     wrong = ~((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers)))
     if wrong.any():
