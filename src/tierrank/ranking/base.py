@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Never, Self
@@ -24,13 +25,13 @@ from sklearn.utils.validation import (
 )
 
 from tierrank import metrics
-from tierrank._types import AnyArray
+from tierrank._types import AnyArray, BoolArray
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.tables.columns import BadColumn, frame_columns
-from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.objective import Objective, from_name
 from tierrank.names import THEIR_FIT_WORDS, THEIR_WORDS
 from tierrank.ranking import members
+from tierrank.ranking.clicks import whole_numbers
 from tierrank.ranking.features import Steps, steps_from
 from tierrank.ranking.features.base import RANKS, check_finite
 from tierrank.ranks import ALONE, Ranks
@@ -112,6 +113,21 @@ class TrainingRows:
     tiers: Tiers
     weights: AnyArray | None = None
     shown: Shown = ONCE_EACH
+
+    @property
+    def teaches(self) -> BoolArray:
+        """[lists] which have several labels, and weigh more than 0."""
+        several: BoolArray = self.tiers.n_tiers.numpy() > 1
+        return several if self.weights is None else several & (self.weights > 0)
+
+    def check_teaches(self, ranks: Ranks = ALONE) -> None:
+        """Refuse rows of which, on all ranks, no list does."""
+        if not ranks.any(bool(self.teaches.any())):
+            weighed = " that weighs more than 0" if self.weights is not None else ""
+            raise ValueError(
+                f"there is nothing to learn: every list{weighed} has one label only. Is y right, "
+                "and qid?"
+            )
 
 
 @dataclass(frozen=True)
@@ -222,9 +238,11 @@ def checked_weights(weights: Any, tiers: Tiers, ranks: Ranks = ALONE) -> AnyArra
             f"weights have shape {list(values.shape)}, but there are {len(tiers)} lists: "
             "give one a list, in order of first appearance"
         )
-    wrong = not np.isfinite(values).all() or bool((values < 0).any())
-    if wrong or not ranks.any(bool(values.sum() > 0)):
-        raise ValueError("weights are finite, not negative, and not all 0")
+    with np.errstate(over="ignore"):
+        total = float(values.sum())
+    wrong = not np.isfinite(total) or bool((values < 0).any())
+    if wrong or not ranks.any(total > 0):
+        raise ValueError("weights are finite, not negative, and not all 0; so is their sum")
     return values
 
 
@@ -236,35 +254,12 @@ def checked_shown(rows: Any, positions: Any, observations: int, n_rows: int) -> 
     ArgumentError
         naming the argument, and the first observation that is wrong
     """
-    kept = None if rows is None else _whole("rows", rows, observations, 0, n_rows - 1)
+    checked = partial(whole_numbers, each="label", where="for observation")
+    kept = None if rows is None else checked("rows", rows, observations, 0, n_rows - 1)
     if positions is None:
         return Shown(kept)
-    places = _whole("positions", positions, observations, 1, MOST_POSITIONS)
+    places = checked("positions", positions, observations, 1, MOST_POSITIONS)
     return Shown(kept, places, int(places.max(initial=1)))
-
-
-def _whole(name: str, given: Any, number: int, least: int, most: int) -> AnyArray:
-    values = np.asarray(given)
-    if values.shape != (number,):
-        raise ArgumentError(
-            Argument(name),
-            f" has shape {list(values.shape)}, but there are {number:,} labels: give one a label.",
-        )
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            Argument(name), f" holds no numbers, but {values.dtype}: give whole numbers."
-        ) from None
-    wrong = ~((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers)))
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise ArgumentError(
-            Argument(name),
-            f" is {values[at]} for observation {at} (counted from 0): give whole numbers, "
-            f"{least:,} to {most:,}.",
-        )
-    return numbers.astype(np.int64)
 
 
 def biases_of(before: Any, positions: int) -> AnyArray:
@@ -577,10 +572,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         self.steps_ = Steps(steps_from(self.features)) if before is None else before.steps_
         train = self._prepared(data, lists, weights, shown, fit=before is None)
         valid = None if held_out is None else self._prepared(*held_out, None)
-        if not ranks.any(bool((train.tiers.n_tiers > 1).any())):
-            raise ValueError(
-                "there is nothing to learn: every list has one label only. Is y right, and qid?"
-            )
+        train.check_teaches(ranks)
         validation = None if valid is None else self._validation(valid)
         kept = Checkpoint(checkpoint, identity, every=checkpoint_every)
         self._learn(train, validation, kept, watch, before)
