@@ -148,7 +148,10 @@ def split_query_column(X: Any, column: str | int | None) -> tuple[Any, Any]:
     """Take the column that names the query out of X: the other columns, and the query of each row.
 
     It lets a table carry its queries through tools that know only X and y, as `GridSearchCV` does.
+    Ranking data have them apart, and stay as they are.
     """
+    if isinstance(X, RankingData):
+        return X, X.qid
     if column is None:
         return X, None
     if isinstance(column, str):
@@ -475,7 +478,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array_like, sparse matrix, DataFrame or RankingData
             [rows, features]: numpy, a pandas or polars frame, a scipy sparse matrix, or a
-            `RankingData`, which has its own qid.
+            `RankingData`, which has its own qid (but its positions count only where they are given,
+            ``positions=data.positions``).
         y : array_like
             [rows] labels, higher is better; equal labels of a list are one tier.
         qid : array_like, optional
@@ -794,7 +798,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         If rows are `indexed`, there need not be as many labels.
         """
         data = X if isinstance(X, RankingData) else None
-        X, column = (X, X.qid) if data else split_query_column(X, self.query_column)
+        X, column = split_query_column(X, self.query_column)
         if qid is None and group is None:
             qid = column
             if qid is None and call is not None:
