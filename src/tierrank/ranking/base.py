@@ -62,9 +62,10 @@ class Shown:
     positions: AnyArray | None = None
     n_positions: int = 0
 
-    def known(self) -> list[AnyArray]:
-        """What is not None."""
-        return [each for each in (self.rows, self.positions) if each is not None]
+    def known(self) -> tuple[AnyArray | None, ...]:
+        """Rows and positions; empty where neither is known."""
+        known = self.rows is not None or self.positions is not None
+        return (self.rows, self.positions) if known else ()
 
     def spread(self, by_row: AnyArray, biases: AnyArray | None) -> AnyArray:
         """[observations] w[row] + b[position], from [rows] and [positions]."""
