@@ -124,11 +124,10 @@ class TrainingRows:
     def check_teaches(self, ranks: Ranks = ALONE) -> None:
         """Refuse rows of which, on all ranks, no list does."""
         if not ranks.any(bool(self.teaches.any())):
-            weighed = " that weighs more than 0" if self.weights is not None else ""
-            raise ValueError(
-                f"there is nothing to learn: every list{weighed} has one label only. Is y right, "
-                "and qid?"
-            )
+            lists, ask = "every list", "Is y right, and qid?"
+            if self.weights is not None:
+                lists, ask = f"{lists} that weighs more than 0", "Are y, qid and weights right?"
+            raise ValueError(f"there is nothing to learn: {lists} has one label only. {ask}")
 
 
 @dataclass(frozen=True)

@@ -729,7 +729,7 @@ class ClusterRows:
         if not any(teach):
             raise ValueError(
                 "there is nothing to learn: every list that weighs more than 0 has one label only. "
-                "Is y right, and qid?"
+                "Are y, qid and weights right?"
             )
         self.lists = lists
         joined = shards.call("join", self._network(), sum(weights) / sum(lists), seed, ranked=True)
