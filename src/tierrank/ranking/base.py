@@ -31,13 +31,18 @@ from tierrank.data.tables.columns import BadColumn, frame_columns
 from tierrank.losses.objective import Objective, from_name
 from tierrank.names import THEIR_FIT_WORDS, THEIR_WORDS
 from tierrank.ranking import members
-from tierrank.ranking.clicks import whole_numbers
 from tierrank.ranking.features import Steps, steps_from
 from tierrank.ranking.features.base import RANKS, check_finite
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays, load
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import as_keys, checked_lengths, frame_library, group_rows
+from tierrank.tiers.arrays import (
+    as_keys,
+    checked_lengths,
+    frame_library,
+    group_rows,
+    whole_numbers,
+)
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.progress import Learned, digest
 

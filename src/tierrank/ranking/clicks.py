@@ -34,12 +34,11 @@ import numpy as np
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.errors import Argument, ArgumentError, check_count, check_size
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import as_keys, group_rows, is_missing
+from tierrank.tiers.arrays import as_keys, group_rows, is_missing, whole_numbers
 from tierrank.training.covariance import covariance
 from tierrank.training.optim import by_cholesky, newton
 
 Compare = Literal["weighed", "unclicked", "each", "skip-above"]
-MOST = 2**53  # beyond it, decimals are not whole numbers any more
 FEW_SESSIONS = 30  # of which each may well have a click by chance
 
 
@@ -573,41 +572,6 @@ def _places(keys: AnyArray, known: AnyArray) -> IntArray:
             f", and {int(absent.sum()):,} entries are of such: leave them out, or give their rows.",
         )  # fmt: skip
     return np.asarray(first[at])
-
-
-def whole_numbers(
-    name: str,
-    given: Any,
-    count: int,
-    least: int,
-    most: int = MOST,
-    *,
-    each: str = "entry",
-    where: str = "in entry",
-) -> IntArray:
-    """Whole numbers in a range, one for each of so many; refuses others, and names the first."""
-    values = np.asarray(given)
-    if values.shape != (count,):
-        raise ArgumentError(
-            Argument(name), f" has shape {list(values.shape)}, not {[count]}: give one a {each}."
-        )
-    try:
-        if values.dtype.kind in "mMc":  # dates would be taken for days
-            raise TypeError
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            Argument(name), f" holds no numbers, but {values.dtype}: give whole numbers."
-        ) from None
-    wrong = ~((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers)))
-    if wrong.any():
-        at = int(wrong.argmax())
-        limit = f"{most:,}" if most < MOST else "2^53"
-        raise ArgumentError(
-            Argument(name), f" is {values[at]} {where} {at} (counted from 0): give whole "
-            f"numbers, {least:,} to {limit}.",
-        )  # fmt: skip
-    return numbers.astype(np.int64)
 
 
 def _propensities(given: Any, positions: IntArray) -> FloatArray:
