@@ -18,6 +18,7 @@ import numpy as np
 from tierrank._types import AnyArray
 from tierrank.data.cluster import client_of, gathered, parquet
 from tierrank.data.rankings.container import (
+    NothingThere,
     Packed,
     PartedRankings,
     Rankings,
@@ -27,7 +28,7 @@ from tierrank.data.rankings.container import (
 )
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import READERS, detected, single
-from tierrank.data.tables.opening import open_table
+from tierrank.data.tables.opening import frame_table, open_table
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import TableKind, check_table_kind
 from tierrank.tiers.arrays import is_dask
@@ -155,11 +156,16 @@ def _joined(names: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
 
 
 def _read(frame: Any, reading: tuple[TableKind, dict[str, Any]]) -> tuple[Packed, About] | None:
-    """What a partition holds, equal lists together; None: no rows."""
+    """What a partition holds, equal lists together; None: nothing."""
     if not len(frame):
         return None
     kind, columns = reading
-    found = READERS[kind](frame, **columns)
+    table = frame_table(frame)
+    table.is_part = True
+    try:
+        found = READERS[kind](table, **columns)
+    except NothingThere:
+        return None
     lists = found.together()
     items = np.empty(len(lists.items), dtype=object)
     items[:] = lists.items

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tierrank.data.files import DataFileError, expands, without_compression
-from tierrank.data.rankings.container import FEW, PartedRankings, Rankings
+from tierrank.data.rankings.container import FEW, NothingThere, PartedRankings, Rankings
 from tierrank.data.rankings.games import Games, Said, read_games
 from tierrank.data.rankings.item_pairs import read_paired_ranks, read_preferences
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
@@ -195,7 +195,7 @@ def read_lists_or_games(
                 what = ": lists of several files have no columns beside them. Give one file."
                 raise DataFileError(path, None, *all_of(kept), what)
         elif files:
-            found = _streamed(files, table_format, kind, named, either_way)
+            found = _streamed(path, files, table_format, kind, named, either_way)
             if found is not None:
                 return found
     with open_table(source, table_format, named.pop("separator", None)) as table:
@@ -203,6 +203,7 @@ def read_lists_or_games(
 
 
 def _streamed(
+    path: Path,
     files: Sequence[Path],
     format: Any,
     kind: Kind | None,
@@ -212,12 +213,18 @@ def _streamed(
     """Read large tables piece by piece; None where that cannot be."""
     named = dict(named)
     pieces = Pieces(files, format, named.pop("separator", None))
-    first = next(piece for piece in pieces.of(pieces.names) if piece.cells.num_rows)
+    first = next(pieces.of(pieces.names), None)
+    if first is None:
+        raise DataFileError(path, None, "there are columns but no row: give at least one.")
     way = detected(pieces.table(first), kind, named)
     said: list[str] = []
 
     def read(table: Table) -> Rankings | Games:
-        found = READERS[way.kind](table, **way.columns)
+        try:
+            found = READERS[way.kind](table, **way.columns)
+        except NothingThere as none:
+            said.append(none.read_as)
+            raise
         said.append(found.read_as)
         return found
 
