@@ -181,6 +181,16 @@ def test_pairs_to_ask_next_are_those_that_python_gives(run, games, tmp_path):
     assert "30 games that tell most" not in run("aggregate", games, "--csv", "-").text
 
 
+def test_where_pairs_cannot_be_chosen_nothing_is_written(run, games, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    files = ["--out", tmp_path / "page.html", "--csv", tmp_path / "out.csv", "--save", tmp_path / "m"]
+    ran = run("aggregate", games, "--next-pairs", 30, "--uncertainty", "none", *files)
+    assert ran.code == 1
+    assert "standard errors" in ran.text
+    assert ran.out == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_what_becomes_of_words_for_outcomes_is_chosen_and_said(run, games, tmp_path):
     text = games.read_text()
     games.write_text(text + "p0,p1,bothbad\n" * 9 + "p1,p2,bad input\n" * 2 + "p2,p3,skip\n")

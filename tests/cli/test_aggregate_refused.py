@@ -133,6 +133,7 @@ def test_malformed_files_are_refused(run, tmp_path, name, content, message):
         (["--out", "report.pdf"], 2, "the report is a .html file"),
         (["--json", "-", "--csv", "-"], 2, "would both write to standard output"),
         (["--json", "x.html", "--out", "x.html"], 2, "would write the same file"),
+        (["--time", "t", "--plot", "x.png", "--card", "x.png"], 2, "would write the same file"),
         (["--csv", "/dev/null/x.csv"], 2, "nothing can be written there"),
         (["--out", "/proc/r.html"], 2, "nothing can be written there: /proc/r.html: No such file"),
         (["--top", "0"], 2, "Invalid value for '--top'"),

@@ -295,6 +295,7 @@ def aggregate(
         ):  # fmt: skip
             if given is not None:
                 raise ValueError(f"{option_name} is for one ranking of all: leave out --by.")
+    results.check_apart(published)
     options.use_threads(threads)
     fitted: Any = model.make(None, seed=seed, top_k=results.top_k)  # refuses what is wrong
     from tierrank.aggregation.votes import columns_of_covariates
@@ -327,8 +328,10 @@ def aggregate(
             f"AIC {tried.aic:,.1f}, BIC {tried.bic:,.1f}."
         )
     of = {} if results.by is None else {"of": results.by}
+    pairs = results.chosen(fitted)  # which may be refused: before anything is written
     results.show(fitted, pages[""] if list(pages) == [""] else pages, file, published, **of)
-    results.show_next(fitted)
+    if pairs is not None:
+        results.show_pairs(pairs)
 
 
 def _ranked(
