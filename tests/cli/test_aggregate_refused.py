@@ -122,6 +122,7 @@ def test_malformed_files_are_refused(run, tmp_path, name, content, message):
         (["--component", "two"], 1, '--component is "all" or "largest"'),
         (["--ties", "half"], 1, "--ties is for davidson"),
         (["--prior", "gausian"], 1, "there is no prior 'gausian': it is none, one of gaussian"),
+        (["--items", "nowhere.csv"], 1, "Error: nowhere.csv: No such file"),
         (["--uncertainty", "no"], 1, '--uncertainty is "information", "sandwich" or None'),
         (["--uncertainty", "none", "--clusters", "c"], 1, "leave out --clusters or --uncertainty"),
         (["--rest", "first"], 1, "--rest is absent or last"),

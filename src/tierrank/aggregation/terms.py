@@ -20,7 +20,7 @@ from scipy import sparse
 from tierrank import _native
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.lists import CountedLists, largest_ties
-from tierrank.errors import check_count, check_size
+from tierrank.errors import ArgumentError, check_count, check_size
 from tierrank.losses import find, from_name
 from tierrank.losses.likelihood import Ties, without_ties
 from tierrank.losses.objective import Objective
@@ -594,6 +594,14 @@ def terms_of(
 # compared, or always won. It is asked for, and never slipped in.
 
 
+def _check_prior(what: str, value: float) -> None:
+    """Refuse what is no finite number above 0, in words: it is a part of an argument, and none."""
+    try:
+        check_size(what, value)
+    except ArgumentError as error:
+        raise ArgumentError(str(error)) from None
+
+
 @dataclass(frozen=True)
 class GaussianPrior:
     """Log-worths are independent and normal, with mean 0: Σ w² / (2 scale²).
@@ -605,7 +613,7 @@ class GaussianPrior:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_size("the scale of a Gaussian prior", self.scale)
+        _check_prior("the scale of a Gaussian prior", self.scale)
 
     def __str__(self) -> str:
         return f"gaussian:{self.scale:g}"
@@ -636,7 +644,7 @@ class PseudoItem:
     wins: float = 0.5
 
     def __post_init__(self) -> None:
-        check_size("the wins of a pseudo-item", self.wins)
+        _check_prior("the wins of a pseudo-item", self.wins)
 
     def __str__(self) -> str:
         return f"pseudo-item:{self.wins:g}"

@@ -50,6 +50,8 @@ class Published:
             options.check_picture(self.card, "--card", (".png",))
         if self.logo is not None or self.accent is not None:
             self.look()  # refuses a bad one before the work
+        if self.items is not None:
+            self.items.stat()  # refuses one that is not there
 
     def look(self) -> Look:
         """Logo and colour, read and checked."""
@@ -62,7 +64,9 @@ class Published:
         if self.items is None:
             return {}
         from tierrank.data import DataFileError
+        from tierrank.data.files import shown
         from tierrank.data.tables.opening import open_table
+        from tierrank.report.content import is_link
 
         with open_table(self.items) as table:
             at_item = table.find("item", "items")
@@ -77,6 +81,12 @@ class Published:
             for each, at in columns.items():
                 codes, values = table.distinct(at, each)
                 texts = ["" if value is None else str(value).strip() for value in values]
+                for code, text in enumerate(texts):
+                    if each == "link" and text and not is_link(text):
+                        table.refuse(
+                            f"the link is {shown(text)}: give an address that begins with https:// "
+                            "or http://, without spaces.", row=int((codes == code).argmax()), at=at,
+                        )  # fmt: skip
                 found[f"{each}s"] = {
                     word: texts[code] for word, code in zip(words, codes.tolist(), strict=True)
                 }
