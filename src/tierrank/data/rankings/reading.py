@@ -176,7 +176,7 @@ def read_lists_or_games(
     """
     check_ranking_format(format)
     check_table_kind(kind)
-    named = {part: _given(part, value) for part, value in columns.items() if value is not None}
+    named = named_parts(columns)
     table_format: Any = None
     if isinstance(source, str | PathLike):
         path = Path(source)
@@ -238,10 +238,16 @@ _KEPT = ("keep", "keep_items")  # options that are several columns, which play n
 _WORDS = ("tie_words", "drop_words", "both_lose")  # that are no columns at all
 
 
+def named_parts(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns and options that were given, each as its reader takes it."""
+    return {part: _given(part, value) for part, value in columns.items() if value is not None}
+
+
 def _given(part: str, value: Any) -> Any:
     if part in _KEPT:
         return (value,) if isinstance(value, str) else tuple(value)
-    return value if part in _WORDS else single(value)
+    alone = part not in _WORDS and isinstance(value, list | tuple) and len(value) == 1
+    return value[0] if alone else value  # one column that stands in a list by itself
 
 
 def of_frame(
@@ -317,11 +323,6 @@ def _check_kept(data: Any, where: str, how: str, names: Sequence[str]) -> None:
             f"{', '.join(map(repr, absent))}: {preview(data)} has {known} beside it. Read the "
             f"table with {how}={list(names)!r}, or give its frame to fit"
         )
-
-
-def single(value: Any) -> Any:
-    """One column that stands in a list by itself."""
-    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def write_rankings(rankings: Rankings, path: str | PathLike[str]) -> None:
