@@ -251,6 +251,15 @@ def test_few_games_are_compared_with_drawn_ones_and_not_with_chi_square():
     )  # the same seed
 
 
+def test_as_few_data_sets_as_are_ever_drawn_can_contradict_a_model():
+    """Of very many pairs only 19 are drawn, and none of them is as far off as these circles."""
+    around = [(a, b, 1) for a in range(9) for b in ((a + step) % 9 for step in (1, 2, 3, 4))]
+    found = tr.PairedTies("bradley-terry", prior="gaussian").fit(around * 3).goodness(draws=19)
+    assert found.p_value == 1 / 20
+    assert found.verdict().startswith("The data contradict one worth an item (p = 0.050: 0 of 19")
+    assert found.verdict(0.04).startswith("The data do not contradict")
+
+
 def test_it_prints_and_is_json():
     found = tr.PairedTies().fit(played(np.random.default_rng(4), circle=2.0)).goodness()
     said = str(found).splitlines()

@@ -53,6 +53,14 @@ def test_weights_of_rankings_and_of_the_call_multiply():
     assert count_lists(rankings, weights=[2, 5]).counts.tolist() == [6.0, 5.0]
 
 
+def test_weights_may_be_whole_numbers_of_pandas_that_could_be_missing():
+    pd = pytest.importorskip("pandas")
+    weights = pd.Series([3, 1], dtype="Int64")
+    assert count_lists([["a", "b"], ["b", "a"]], weights=weights).counts.tolist() == [3.0, 1.0]
+    with pytest.raises(ValueError, match=r"weights\[1\] is nan"):
+        count_lists([["a", "b"], ["b", "a"]], weights=pd.Series([3, None], dtype="Int64"))
+
+
 def test_weight_zero_leaves_a_list_out_but_keeps_its_items():
     lists = count_lists([["a", "b"], ["c", "a"]], weights=[1, 0])
     assert lists.items == ("a", "b", "c")

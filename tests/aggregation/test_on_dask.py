@@ -202,6 +202,24 @@ def test_worths_by_features(client: Any, many: None) -> None:
         tr.FeatureAggregator().fit(dd.from_pandas(frame, npartitions=3), same)
 
 
+def test_a_partition_of_which_nothing_is_left_takes_no_others_along(client: Any) -> None:
+    rows = [("a", "b", "first"), ("b", "c", "tie"), ("c", "a", "first")] * 4
+    frame = pd.DataFrame(rows, columns=["first", "second", "winner"])
+    frame.loc[frame.index[:4], "winner"] = "skip"  # all of the first partition
+    parted = tr.data.read_rankings(dd.from_pandas(frame, npartitions=3), drop_words=["skip"])
+    assert len(parted) == 8
+    ours, whole = parted.gather(), tr.data.read_games(frame, drop_words=["skip"])
+    names = ours.names
+    found = {
+        (names[one], names[other], int(end)): float(often)
+        for one, other, end, often in zip(
+            ours.first, ours.second, ours.outcome, ours.weights, strict=True
+        )
+    }
+    assert found == {("a", "b", 1): 2.0, ("b", "c", 0): 3.0, ("c", "a", 1): 3.0}
+    assert sorted(names) == sorted(whole.names)
+
+
 @pytest.mark.slow
 def test_partitions_without_rows_and_fewer_lists_than_parts(client: Any, many: None) -> None:
     frame = pd.DataFrame({"list": [1, 1, 2, 2], "item": ["a", "b", "b", "a"], "rank": [1, 2, 1, 2]})

@@ -8,6 +8,7 @@ from tierrank.aggregation.lists import distinct, weighted_lists
 from tierrank.aggregation.terms import (
     Exact,
     GaussianPrior,
+    Last,
     PseudoItem,
     Smooth,
     Strict,
@@ -54,6 +55,22 @@ TERMS = {
     "pseudo-item": lambda: PseudoItem(0.8),
     "sum": lambda: Sum([Strict(tiers_of(STRICT, ITEMS), COUNTS), PseudoItem(0.8)]),
 }
+
+
+def test_what_follows_from_a_point_is_found_once_and_is_that_of_this_point():
+    last, asked = Last(), []
+
+    def find(point):
+        asked.append(point.tolist())
+        if point[0] == 1:
+            last.at(np.array([2.0]), find)  # as another thread may, meanwhile
+        return float(point[0])
+
+    point = np.array([1.0])
+    assert [last.at(point, find), last.at(point, find)] == [1.0, 1.0]
+    point[0] = 3.0  # whoever moves on in place is not told of where it was
+    assert last.at(point, find) == 3.0
+    assert asked == [[1.0], [2.0], [3.0]]
 
 
 @pytest.mark.parametrize("rankings", [STRICT, TIED], ids=["strict", "tied"])

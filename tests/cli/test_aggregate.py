@@ -181,6 +181,22 @@ def test_pairs_to_ask_next_are_those_that_python_gives(run, games, tmp_path):
     assert "30 games that tell most" not in run("aggregate", games, "--csv", "-").text
 
 
+def test_what_is_wrong_with_a_prior_is_said_without_an_option_that_there_is_not(run, games):
+    ran = run("aggregate", games, "--prior", "gaussian:-1")
+    assert ran.err == "Error: the scale of a Gaussian prior is a number above 0, not -1.0\n"
+
+
+def test_where_pairs_cannot_be_chosen_nothing_is_written(run, games, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    files = {"--out": "page.html", "--csv": "out.csv", "--save": "model"}
+    named = [word for name, file in files.items() for word in (name, tmp_path / file)]
+    ran = run("aggregate", games, "--next-pairs", 30, "--uncertainty", "none", *named)
+    assert ran.code == 1
+    assert "standard errors" in ran.text
+    assert ran.out == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_what_becomes_of_words_for_outcomes_is_chosen_and_said(run, games, tmp_path):
     text = games.read_text()
     games.write_text(text + "p0,p1,bothbad\n" * 9 + "p1,p2,bad input\n" * 2 + "p2,p3,skip\n")
@@ -520,7 +536,7 @@ def test_ties_are_counted_among_the_games_that_are_left(run, tmp_path):
     path.write_text("a,b,winner\nx,y,x\nx,y,tie\ny,x,y\nw,x,tie\n")
     ran = run("aggregate", path, "--exclude", "w")
     assert ran.code == 0, ran.text
-    assert "1 of 3 games are ties. So the model is davidson" in ran.err
+    assert "1 of 3 games is a tie. So the model is davidson" in ran.err
 
 
 def test_neutral_ground_has_no_home_advantage(run, games, tmp_path):

@@ -65,6 +65,8 @@ def test_a_cluster_and_the_start_of_one_are_not_asked_for_together(run, tmp_path
         (("--format", "csv"), "--format is not for a cluster"),
         (("--strict",), "--strict is not for a cluster"),
         (("--separator", ";"), "--separator is not for a cluster"),
+        (("--by", "race"), "--by, --time or --clusters: lists on a cluster have no columns beside"),
+        (("--covariate", "place"), "--covariate: lists on a cluster have no columns beside them"),
     ],
 )
 def test_what_is_not_for_a_cluster_is_refused_by_name(run, tmp_path, monkeypatch, more, said):

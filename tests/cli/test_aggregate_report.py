@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+import sys
 import tarfile
 
 import numpy as np
@@ -123,7 +125,7 @@ def test_a_page_has_links_groups_a_logo_a_colour_and_a_card(run, votes, tmp_path
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--items", "items.csv"), "link of the row of item 'ann' is 'javascript:alert(1)'"),
+        (("--items", "items.csv"), "items.csv, line 2: the link is 'javascript:alert(1)': give"),
         (("--items", "other.csv"), "names none of the items, such as ann"),
         (("--items", "bare.csv"), "neither a column link nor one group"),
         (("--items", "none.csv"), "none.csv"),
@@ -153,3 +155,14 @@ def test_the_title_is_the_one_that_the_file_has(run, tmp_path):
     out = tmp_path / "page.html"
     assert run("aggregate", file, "--out", out).code == 0
     assert "<h1>Lunch &lt;b&gt;</h1>" in out.read_text()
+
+
+def test_the_page_has_the_command_that_makes_it_without_folders(run, votes, tmp_path, monkeypatch):
+    out = tmp_path / "page.html"
+    words = ["aggregate", str(votes), f"--out={out}", "--title", "ann/bob, a vote", "--seed=3"]
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/tierrank", *words])
+    assert run(*words).code == 0
+    page = re.sub(r"</?span>", "", out.read_text())
+    files = "tierrank aggregate votes.csv --out=page.html"
+    assert f"{files} --title &#39;ann/bob, a vote&#39; --seed=3" in page
+    assert str(tmp_path) not in page

@@ -8,6 +8,7 @@ import tierrank as tr
 from tierrank.aggregation.paired import PairedTies
 from tierrank.report import from_fit
 from tierrank.report.aggregation import _curves, page_html
+from tierrank.report.content import TimeCurves
 from tierrank.report.from_fit import page_of
 from votes import drawn_rankings
 
@@ -207,6 +208,16 @@ def test_curves_have_room_for_their_bands():
     axis = _curves(page.curves).axis
     inside = (page.curves.high <= axis.high) & (page.curves.low >= axis.low)
     assert inside.mean() > 0.85  # the estimates alone would leave most ends outside
+    assert inside[:, -1].all()  # today's are those of the table
+
+
+def test_the_time_axis_names_periods_at_equal_distances():
+    def named(periods):
+        at = np.zeros((1, periods))
+        return _curves(TimeCurves(tuple(map(str, range(periods))), ("a",), at, at, at)).moments
+
+    assert named(37) == ["0", "9", "18", "27", "36"]
+    assert named(3) == ["0", "1", "2"]
 
 
 VOTES = [["a", ("b", "c")], ["b", "a", "c"], ["c", ("a", "b")], [("a", "c"), "b"]]

@@ -23,6 +23,7 @@ from tierrank.report.aggregation import (
     page_html,
     write_page,
 )
+from tierrank.report.content import PairModel
 
 MADE = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 VOID = {"meta", "br", "input", "img"}
@@ -187,6 +188,9 @@ def test_probabilities_of_pairs_stand_in_their_cells(make_page):
         ("below", "100", "&lt;1"), ("below", "20", "40"), ("self", "", "·"),
     ]  # fmt: skip
     assert "of the first 3 items" in text
+    assert "in games that one of the two wins" not in text
+    tied = page_html(make_page(4, pairwise=pairs, pair_model=PairModel("davidson")))
+    assert "in games that one of the two wins" in tied
 
 
 def test_tiers_name_their_items_and_how_sure_each_cut_is(make_page):

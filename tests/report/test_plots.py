@@ -104,3 +104,13 @@ def test_a_plot_that_cannot_be_drawn_leaves_nothing_behind(tmp_path):
     with pytest.raises(ValueError, match="xyz"):
         plots.plot_curve(tmp_path / "curve.xyz", history(), title="x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_dollars_in_a_name_or_a_title_are_no_formula(tmp_path, drawn):
+    wrong = r"$\frac$"  # which cannot be set as one
+    plots.plot_curve(tmp_path / "curve.png", history(), title=wrong)
+    standing = Standing(wrong, "map", 9, 0.5, 0.4, 0.6)
+    plots.plot_standings(tmp_path / "standings.png", [standing], title=wrong)
+    assert [label.get_text() for label in drawn[1].axes[0].get_yticklabels()] == [wrong]
+    for figure in drawn:
+        assert figure.axes[0].get_title().startswith(r"\$\frac\$")

@@ -31,7 +31,7 @@ from tierrank.aggregation.lists import (
     weighted_lists,
 )
 from tierrank.aggregation.state import counts_of, lists_from
-from tierrank.aggregation.terms import ListTerm, Sum, prepared, terms_of
+from tierrank.aggregation.terms import Last, ListTerm, Sum, prepared, terms_of
 from tierrank.data.cluster import gathered, workers_of
 from tierrank.data.rankings.container import Packed, PartedRankings, Rankings
 from tierrank.losses import find
@@ -216,7 +216,7 @@ class Part:
     def __init__(self, part: Packed, name: str, params: dict[str, Any] | None, keep: bool) -> None:
         self.given = part, name, params, keep
         self._kept = self._made() if keep else None
-        self._last: tuple[FloatArray, Hessian] | None = None
+        self._last = Last[Hessian]()
 
     def __reduce__(self) -> tuple[Any, ...]:  # native lists cannot be sent, and are made anew
         return type(self), self.given
@@ -248,10 +248,7 @@ class Part:
     def _hessian(self, terms: Sequence[ListTerm], scores: FloatArray) -> Hessian:
         if self._kept is None:
             return Sum(terms).hessian(scores)
-        if self._last is None or not np.array_equal(self._last[0], scores):
-            self._last = None  # or two of them would be there
-            self._last = scores, Sum(terms).hessian(scores)
-        return self._last[1]
+        return self._last.at(scores, Sum(terms).hessian)
 
     def outer_products(self, scores: FloatArray) -> FloatArray:
         """[items, items] Σ count · slope · slopeᵀ."""

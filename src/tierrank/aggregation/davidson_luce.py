@@ -27,6 +27,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -51,7 +52,15 @@ from tierrank.aggregation.results import (
 )
 from tierrank.aggregation.solvers import watched
 from tierrank.aggregation.summary import Parameter, wald
-from tierrank.aggregation.terms import MatrixHessian, OnWorths, Prior, PseudoItem, Sum, prior_from
+from tierrank.aggregation.terms import (
+    Last,
+    MatrixHessian,
+    OnWorths,
+    Prior,
+    PseudoItem,
+    Sum,
+    prior_from,
+)
 from tierrank.data.rankings.games import Games
 from tierrank.data.rankings.reading import of_frame
 from tierrank.errors import Argument, ArgumentError, check_count
@@ -134,15 +143,11 @@ class DavidsonLuceTerm:
                 "much memory as outcomes: leave out the lists with the largest ties, or fit a "
                 "RankAggregator, to which they are orders that nobody saw"
             )
-        self._last: tuple[bytes, Passes] | None = None
+        self._last = Last[Passes]()
 
     def at(self, point: FloatArray) -> Passes:
         """The passes at a point, which value, gradient and second derivatives share."""
-        key = point.tobytes()
-        if self._last is None or self._last[0] != key:
-            self._last = None  # or two of them would be there
-            self._last = key, Passes(self, point)
-        return self._last[1]
+        return self._last.at(point, partial(Passes, self))
 
     def scale(self) -> FloatArray:
         """[parameters] what bounds each part of the gradient."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
+from tierrank.aggregation.lists import how_often
 from tierrank.aggregation.votes import read_clusters, read_covariates
 from tierrank.data.rankings.container import Rankings
 from tierrank.data.rankings.games import Games
@@ -168,7 +169,7 @@ def read_fixtures(
         games = Games.from_rows(games)
     if neutral is None and home:
         neutral = games.neutral
-    given = games.weights if weights is None else games.weights * _weights(weights, len(games))
+    given = how_often(games.weights, weights, "game")
     if not given.any():
         raise ValueError("there are no games: give at least one, of a weight above 0")
     away = _neutral(neutral, len(games), home)
@@ -181,7 +182,7 @@ def read_fixtures(
         side[games.second],
         games.outcome.astype(np.int64),
         (~away).astype(np.float64),
-        np.asarray(given, dtype=np.float64),
+        given,
         read_covariates(covariates, beside, len(games), "game"),
         read_clusters(clusters, beside, len(games), "game"),
     )
@@ -283,16 +284,6 @@ def _games_of(rankings: Rankings | Tiers) -> Games:
     won = (tiers.n_tiers == 2).cpu().numpy().astype(np.int8)
     names = tuple(range(tiers.n_items)) if tiers.names is None else tiers.names
     return Games(names, pairs[:, 0], pairs[:, 1], won, weights)
-
-
-def _weights(weights: Any, games: int) -> FloatArray:
-    found = np.asarray(weights, dtype=np.float64)
-    if found.shape != (games,):
-        raise ValueError(f"weights have shape {found.shape}: give {games} of them, one a game")
-    if not (np.isfinite(found) & (found >= 0)).all():
-        at = int(np.argmin(np.isfinite(found) & (found >= 0)))
-        raise ValueError(f"weights[{at}] is {found[at]}: a weight is how often, 0 or more")
-    return found
 
 
 def _neutral(neutral: Any, games: int, home: bool) -> AnyArray:

@@ -296,7 +296,7 @@ class GoodnessOfFit:
         Parameters
         ----------
         level : float
-            The p-value below which they do.
+            The p-value up to which they do: 0.05 is the least that 19 drawn data sets can give.
 
         Returns
         -------
@@ -318,7 +318,7 @@ class GoodnessOfFit:
         """
         if self.p_value is None:
             return f"Whether the model fits cannot be tested: {self.reference}."
-        found = "contradict" if self.p_value < level else "do not contradict"
+        found = "contradict" if self.p_value <= level else "do not contradict"
         return f"The data {found} one worth an item (p = {_small(self.p_value)}: {self.reference})."
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -160,16 +161,27 @@ def weighted_lists(
             tiers = Tiers.from_rankings(tiers.to_rankings(), items=items, rest=last)
     else:
         tiers = Tiers.from_rankings(rankings, items=items, rest=rest)
-    counts = np.ones(len(tiers)) if own is None else own
-    if weights is not None:
-        counts = counts * _checked(weights, len(tiers))
+    return tiers, how_often(np.ones(len(tiers)) if own is None else own, weights, "list")
+
+
+def how_often(own: FloatArray, weights: Any, one: str) -> FloatArray:
+    """How often each list or game, as `one` is called, was seen: its own weight times that given.
+
+    Parameters
+    ----------
+    own
+        [rows] weights that they have themselves
+    weights
+        [rows] those given beside them, in any form; None: no others
+    """
+    counts = own if weights is None else own * _checked(weights, len(own), one)
     heaviest = float(counts.max(initial=0))
     if heaviest and not LIGHTEST < heaviest < HEAVIEST:
         raise ValueError(
-            f"the largest weight is {heaviest:g}: a weight is how often a list was seen. Scale "
+            f"the largest weight is {heaviest:g}: a weight is how often a {one} was seen. Scale "
             f"them to between {LIGHTEST:g} and {HEAVIEST:g}"
         )
-    return tiers, counts
+    return counts
 
 
 def distinct(
@@ -200,12 +212,15 @@ def distinct(
     )
 
 
-def _checked(weights: Any, lists: int) -> FloatArray:
+def _checked(weights: Any, rows: int, one: str) -> FloatArray:
     values = to_numpy(weights, "weights")
-    if values.shape != (lists,) or values.dtype.kind not in "iufb":
+    if values.dtype.kind == "O":  # as pandas has whole numbers some of which may be missing
+        with suppress(TypeError, ValueError):
+            values = values.astype(np.float64)
+    if values.shape != (rows,) or values.dtype.kind not in "iufb":
         raise ValueError(
-            f"weights are one number a list, {lists} in all, not {values.dtype} of shape "
-            f"{values.shape}"
+            f"weights are {values.dtype} of shape {values.shape}: give {rows} of them, one number "
+            f"a {one}"
         )
     values = values.astype(np.float64)
     wrong = ~(np.isfinite(values) & (values >= 0))

@@ -25,7 +25,7 @@ from scipy.special import expit, log_expit
 
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.games import Fixtures
-from tierrank.aggregation.terms import MatrixHessian, OnWorths, Prior, PseudoItem, Sum
+from tierrank.aggregation.terms import Last, MatrixHessian, OnWorths, Prior, PseudoItem, Sum
 from tierrank.aggregation.votes import clustered_squares
 from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.pairwise import PAIRS
@@ -275,7 +275,7 @@ class GamesTerm:
             shape=(meetings, sides),
         )
         self.weight = float(fixtures.weights.sum())
-        self._last: tuple[FloatArray, Position] | None = None
+        self._last = Last[Position]()
         self._fixed: tuple[Any, Any] | None = None
 
     def scale(self) -> FloatArray:
@@ -397,12 +397,12 @@ class GamesTerm:
 
     def _position(self, point: FloatArray) -> Position:
         """What all derivatives at a point share."""
-        if self._last is None or not np.array_equal(point, self._last[0]):
-            self._last = None  # or those of two points would be there
-            t = 0.0 if self.tie_at is None else float(point[self.tie_at])
-            games = summed_derivatives(self.model, self.counts, self.leads(point), t)
-            self._last = point.copy(), Position(*self._shares_and_design(point), games)
-        return self._last[1]  # a Hessian is asked for where the gradient was
+        return self._last.at(point, self._found)
+
+    def _found(self, point: FloatArray) -> Position:
+        t = 0.0 if self.tie_at is None else float(point[self.tie_at])
+        games = summed_derivatives(self.model, self.counts, self.leads(point), t)
+        return Position(*self._shares_and_design(point), games)
 
     def lead(self, point: FloatArray) -> FloatArray:
         """[games] d, by how much the first side is ahead."""

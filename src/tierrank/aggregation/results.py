@@ -1146,7 +1146,7 @@ class FittedWorths(Worths):
 
     def _expectation(self, data: Any, drawing: Drawing) -> Expectation:
         """Pairs as observed and as the model expects them."""
-        raise ValueError(f"{type(self).__name__} does not say what it expects of pairs of items")
+        raise ValueError("this model does not say what it expects of pairs of items")
 
     def next_pairs(self, number: int = 100, *, top: int = 10) -> NextPairs:
         """Choose which pairs to ask next: those whose games make the first places surest.

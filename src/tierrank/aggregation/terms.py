@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import isqrt
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from scipy import sparse
 from tierrank import _native
 from tierrank._types import FloatArray, IntArray
 from tierrank.aggregation.lists import CountedLists, largest_ties
-from tierrank.errors import check_count, check_size
+from tierrank.errors import ArgumentError, check_count, check_size
 from tierrank.losses import find, from_name
 from tierrank.losses.likelihood import Ties, without_ties
 from tierrank.losses.objective import Objective
@@ -43,6 +43,27 @@ DIFFERENCE = 1e-5  # step of a finite difference, relative to the vector's large
 MOST_WRITTEN = 5_000_000
 MOST_KEPT = 100_000_000  # numbers of all matrices that small ties keep: 800 MB
 MOST_BROKEN = 10_000  # ways in which the ties of a list seen more often are broken
+
+
+T = TypeVar("T")
+
+
+class Last(Generic[T]):
+    """What was found at a point: a Hessian is asked for where the gradient was.
+
+    Of threads that ask at once, each gets what it asked for.
+    """
+
+    def __init__(self) -> None:
+        self._found: tuple[FloatArray, T] | None = None
+
+    def at(self, point: FloatArray, find: Callable[[FloatArray], T]) -> T:
+        """What `find` gives there, if it is not known."""
+        found = self._found
+        if found is None or not np.array_equal(found[0], point):
+            self._found = found = None  # or those of two points would be there
+            self._found = found = point.copy(), find(point)
+        return found[1]
 
 
 class ListTerm(TwiceDifferentiable, Protocol):
@@ -350,7 +371,7 @@ class Tied:
             self.items, tiers.tier_offsets.numpy(), self.list_offsets, counts, tiers.n_items or 0
         )
         self._entry_count = np.repeat(counts, tiers.lengths.numpy())
-        self._last: tuple[FloatArray, TiedLists] | None = None
+        self._last = Last[TiedLists]()
 
     @cached_property
     def _exact(self) -> Exact:
@@ -359,10 +380,7 @@ class Tied:
 
     def _at(self, scores: FloatArray) -> TiedLists:
         """The lists at these scores: a gradient is followed by second derivatives there."""
-        if self._last is None or not np.array_equal(self._last[0], scores):
-            self._last = None  # or two of them would be there
-            self._last = scores.copy(), TiedLists(self, scores)
-        return self._last[1]
+        return self._last.at(scores, partial(TiedLists, self))
 
     def value_and_gradient(self, scores: FloatArray) -> tuple[float, FloatArray]:
         if np.ptp(scores) > TIED_WIDEST:
@@ -576,6 +594,14 @@ def terms_of(
 # compared, or always won. It is asked for, and never slipped in.
 
 
+def _check_prior(what: str, value: float) -> None:
+    """Refuse what is no finite number above 0, in words: it is a part of an argument, and none."""
+    try:
+        check_size(what, value)
+    except ArgumentError as error:
+        raise ArgumentError(str(error)) from None
+
+
 @dataclass(frozen=True)
 class GaussianPrior:
     """Log-worths are independent and normal, with mean 0: Σ w² / (2 scale²).
@@ -587,7 +613,7 @@ class GaussianPrior:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_size("the scale of a Gaussian prior", self.scale)
+        _check_prior("the scale of a Gaussian prior", self.scale)
 
     def __str__(self) -> str:
         return f"gaussian:{self.scale:g}"
@@ -618,7 +644,7 @@ class PseudoItem:
     wins: float = 0.5
 
     def __post_init__(self) -> None:
-        check_size("the wins of a pseudo-item", self.wins)
+        _check_prior("the wins of a pseudo-item", self.wins)
 
     def __str__(self) -> str:
         return f"pseudo-item:{self.wins:g}"

@@ -295,6 +295,7 @@ def aggregate(
         ):  # fmt: skip
             if given is not None:
                 raise ValueError(f"{option_name} is for one ranking of all: leave out --by.")
+    results.check_apart(published)
     options.use_threads(threads)
     fitted: Any = model.make(None, seed=seed, top_k=results.top_k)  # refuses what is wrong
     from tierrank.aggregation.votes import columns_of_covariates
@@ -327,8 +328,10 @@ def aggregate(
             f"AIC {tried.aic:,.1f}, BIC {tried.bic:,.1f}."
         )
     of = {} if results.by is None else {"of": results.by}
+    pairs = results.chosen(fitted)  # which may be refused: before anything is written
     results.show(fitted, pages[""] if list(pages) == [""] else pages, file, published, **of)
-    results.show_next(fitted)
+    if pairs is not None:
+        results.show_pairs(pairs)
 
 
 def _ranked(
@@ -353,6 +356,7 @@ def _ranked(
     anchor = _anchor(results.anchor, data.items)
     table = model.features
     features = () if table is None else (read_features(table, everybody, data.items),)
+    about = published.about(data.items)
     _fit(fitted, data, file, *features)
     groups = {
         f"group {group.number} ({group.share_:.0%})": group
@@ -360,7 +364,7 @@ def _ranked(
     }
     with waiting("Computing intervals"):
         return fitted, {
-            name: _page(each, data, file, results, published, model, anchor, seed)
+            name: _page(each, data, file, results, about, model, anchor, seed)
             for name, each in (groups or {"": fitted}).items()
         }
 
@@ -396,16 +400,16 @@ def _look_at_games(model: Model, fitted: Any, data: Rankings | Games, file: Path
 
     name = _plain(model.name_for(data))
     tied, games = _tied_games(data)
-    ties = f"{tied:,.10g} of {games:,.10g} games are ties."
+    ties = f"{tied:,.10g} of {games:,.10g} games {'is a tie' if tied == 1 else 'are ties'}."
     if not fitted.of_games:
         if tied and not fitted.ties_connect:
             without = "" if model.features is None else ", without --features"
             note(
-                f"{ties} To {name.partition(':')[0]} a tie is an order that nobody saw, so these "
+                f"{ties} To {name.partition(':')[0]} a tie is an order that nobody saw, so ties "
                 f"say nothing; --model davidson (or rao-kupper) makes use of them{without}."
             )
     elif model.model is None and tied:
-        note(f"{ties} So the model is {name}, which makes use of them.")
+        note(f"{ties} So the model is {name}, which makes use of ties.")
     elif not games:
         raise DataFileError(
             file, None,
@@ -456,7 +460,7 @@ def _page(
     data: Rankings | Games,
     file: Path,
     results: Results,
-    published: Published,
+    about: dict[str, Any],
     model: Model,
     anchor: Any,
     seed: int,
@@ -483,7 +487,7 @@ def _page(
         facts=facts_of(data, model.clusters or (), model.time),
         command=command_line(),
         check=results.out is not None,
-        **published.about(data.items),
+        **about,
     )
 
 

@@ -17,6 +17,7 @@ from tierrank.cli import options
 from tierrank.cli.options import STDIN, STDOUT, option, said, stdout, waiting, write
 
 if TYPE_CHECKING:
+    from tierrank.aggregation.next_pairs import NextPairs
     from tierrank.aggregation.results import FittedWorths
     from tierrank.report.aggregation import AggregationPage, Look
 
@@ -49,6 +50,8 @@ class Published:
             options.check_picture(self.card, "--card", (".png",))
         if self.logo is not None or self.accent is not None:
             self.look()  # refuses a bad one before the work
+        if self.items is not None:
+            self.items.stat()  # refuses one that is not there
 
     def look(self) -> Look:
         """Logo and colour, read and checked."""
@@ -61,7 +64,9 @@ class Published:
         if self.items is None:
             return {}
         from tierrank.data import DataFileError
+        from tierrank.data.files import shown
         from tierrank.data.tables.opening import open_table
+        from tierrank.report.content import is_link
 
         with open_table(self.items) as table:
             at_item = table.find("item", "items")
@@ -76,6 +81,12 @@ class Published:
             for each, at in columns.items():
                 codes, values = table.distinct(at, each)
                 texts = ["" if value is None else str(value).strip() for value in values]
+                for code, text in enumerate(texts):
+                    if each == "link" and text and not is_link(text):
+                        table.refuse(
+                            f"the link is {shown(text)}: give an address that begins with https:// "
+                            "or http://, without spaces.", row=int((codes == code).argmax()), at=at,
+                        )  # fmt: skip
                 found[f"{each}s"] = {
                     word: texts[code] for word, code in zip(words, codes.tolist(), strict=True)
                 }
@@ -152,17 +163,10 @@ class Results:
             raise typer.BadParameter(
                 "--json - and --csv - would both write to standard output: name a file for one"
             )
-        seen: dict[Path, str] = {}
         if self.plot is not None:
             options.check_picture(self.plot, "--plot")
-        files = {"--out": self.out, "--json": self.json, "--csv": self.csv, "--plot": self.plot}
-        for name, path in files.items():
-            if path is None or path == STDOUT:
-                continue
+        for name, path in self.files.items():
             options.check_file(path, name)
-            other = seen.setdefault(path.absolute(), name)
-            if other != name:
-                raise typer.BadParameter(f"{other} and {name} would write the same file, {path}")
         if self.save is not None and self.save.exists() and not self.save.is_dir():
             raise typer.BadParameter(f"--save takes a folder, and {self.save} is a file")
         names.check_scale(self.scale)
@@ -173,6 +177,28 @@ class Results:
         if not 0 < self.level < 1:
             hint = f", as in --level {self.level / 100:g}" if 1 < self.level < 100 else ""
             raise typer.BadParameter(f"--level is between 0 and 1{hint}, not {self.level:g}")
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """What is written beside the table, by option."""
+        files = {"--out": self.out, "--json": self.json, "--csv": self.csv, "--plot": self.plot}
+        return {name: path for name, path in files.items() if path is not None and path != STDOUT}
+
+    def check_apart(self, published: Published) -> None:
+        """Refuse two options that would write the same file."""
+        seen: dict[Path, str] = {}
+        card = {} if published.card is None else {"--card": published.card}
+        for name, path in (self.files | card).items():
+            other = seen.setdefault(path.absolute(), name)
+            if other != name:
+                raise typer.BadParameter(f"{other} and {name} would write the same file, {path}")
+
+    def chosen(self, fitted: FittedWorths) -> NextPairs | None:
+        """The pairs to ask next, if anybody wants to know."""
+        if self.next_pairs is None:
+            return None
+        with waiting("Choosing pairs"):
+            return fitted.next_pairs(self.next_pairs, top=self.next_top)
 
     def show(
         self,
@@ -227,15 +253,11 @@ class Results:
             for line in tables.summary_lines(each):
                 console.print(line, markup=False)
 
-    def show_next(self, fitted: FittedWorths) -> None:
-        """The pairs to ask next, if anybody wants to know."""
-        if self.next_pairs is None:
-            return
+    def show_pairs(self, found: NextPairs) -> None:
+        """Print and write the pairs to ask next."""
         from tierrank.aggregation.next_pairs import NextPair
         from tierrank.report.tables import csv_text, printable
 
-        with waiting("Choosing pairs"):
-            found = fitted.next_pairs(self.next_pairs, top=self.next_top)
         if self.csv not in (None, STDOUT):
             beside = self.csv.with_name(f"{self.csv.stem}-next-pairs.csv")
             rows = [NextPair._fields, *found]
@@ -261,6 +283,12 @@ def command_line() -> str:
     program = Path(sys.argv[0])
     if program.stem not in ("tierrank", "__main__"):
         return ""
-    words = [Path(word).name if "/" in word and not word.startswith("-") else word
-             for word in sys.argv[1:]]  # fmt: skip
-    return shlex.join(["tierrank", *words])
+    return shlex.join(["tierrank", *map(_without_folders, sys.argv[1:])])
+
+
+def _without_folders(word: str) -> str:
+    """A file that somebody typed, also as in --out=FILE, by its name; all else as it is."""
+    option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    path = Path(value)
+    somewhere = path.parent != Path() and path.parent.is_dir()
+    return f"{option}{equals}{path.name}" if somewhere else word

@@ -64,6 +64,7 @@ MOST_PAIRED = 30
 MOST_POINTS = 400  # of the objective's curve
 MOST_CURVES = 24  # items whose way through time can be drawn
 _CURVES_AT_ONCE = 6
+_MOMENTS = 5  # periods that are named below them
 _DOTTED = 40  # up to so many steps each has a dot
 _LIMITS = {"tiers_at_once": 12, "names_at_once": 24, "most_bars": 300, "most_plain": MOST_PLAIN}
 _MOST_CHARACTERS = 28  # of the names' column; longer ones take two lines
@@ -561,8 +562,7 @@ class _Line(NamedTuple):
 class _Curves(NamedTuple):
     axis: Axis
     lines: Sequence[_Line]
-    first: str
-    last: str
+    moments: Sequence[str]  # periods at equal distances, from the first to the last
     at_once: int = _CURVES_AT_ONCE
 
 
@@ -575,7 +575,8 @@ def _curves(curves: TimeCurves) -> _Curves:
     # with the areas that are there at first, but for their widest ends: of who was seen but once
     at_first = ((low[:_CURVES_AT_ONCE], 0.05), (high[:_CURVES_AT_ONCE], 0.95))
     ends = [np.nanquantile(x, share) for x, share in at_first if np.isfinite(x).any()]
-    held = [*estimate.ravel(), *ends]
+    ends += [x[:_CURVES_AT_ONCE, -1] for x in (low, high)]  # where everybody looks, all of them
+    held = np.hstack([estimate.ravel(), *ends])
     axis = axis_over(float(np.nanmin(held)), float(np.nanmax(held)))
     steps = max(1, len(curves.periods) - 1)
 
@@ -593,7 +594,8 @@ def _curves(curves: TimeCurves) -> _Curves:
             f"M{path(b, sure)} L{path(a, sure[::-1])}Z" if sure else "",
             number(float(e[there[-1]]), max(1, axis.tick_decimals + 1)) if there else "",
         ))  # fmt: skip
-    return _Curves(axis, lines, curves.periods[0], curves.periods[-1])
+    named = dict.fromkeys(round(at) for at in np.linspace(0, len(curves.periods) - 1, _MOMENTS))
+    return _Curves(axis, lines, [curves.periods[at] for at in named])
 
 
 # -- what makes a page somebody's own: a logo, and a colour that stays readable --------------------

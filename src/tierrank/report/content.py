@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 _LINK = re.compile(r"https?://[^\s\x00-\x1f]+\Z", re.IGNORECASE)
 
+
+def is_link(text: str) -> bool:
+    """Whether it is an address that a name may lead to."""
+    return _LINK.match(text) is not None
+
+
 SURE_CUT = 0.8  # the probability from which on a cut between tiers is drawn
 FEW_GAMES = 10  # with fewer an item may be provisional
 WIDE = 2.0  # times as long as the median interval: so is one that is provisional
@@ -56,7 +62,7 @@ class ItemRow:
 
     def __post_init__(self) -> None:
         where = f"the row of item {self.name!r}"
-        if self.link and not _LINK.match(self.link):
+        if self.link and not is_link(self.link):
             raise ValueError(
                 f"link of {where} is {self.link!r}: give an address that begins with https:// or "
                 "http://, without spaces"

@@ -58,6 +58,7 @@ def plot_errors(
 def plot_curve(path: Path, history: History, *, title: str) -> None:
     """The loss, and on an axis of its own the validation metric, step by step."""
     figure, axes = _figure(7, 4.5)
+    title = _no_math(title)
     axes.set(title=title, xlabel=history.unit, ylabel="mean training loss")
     axes.yaxis.label.set_color(LOSS_COLOUR)
     _curve(axes, history.steps, history.loss, LOSS_COLOUR)
@@ -89,9 +90,10 @@ def plot_standings(path: Path, standings: Sequence[Standing], *, title: str) -> 
             ha="center", fontsize="small",
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
         )  # fmt: skip
-    axes.set_yticks(list(places), [_shortened(each.name) for each in standings])
+    names = [_shortened(each.name) for each in standings]
+    axes.set_yticks(list(places), names, parse_math=False)  # a name may have a $
     axes.set_ylim(0.4, len(standings) + 0.75)
-    axes.set(title=title, xlabel=f"{standings[0].metric}, with 95% interval")
+    axes.set(title=_no_math(title), xlabel=f"{standings[0].metric}, with 95% interval")
     axes.grid(alpha=0.3, axis="x")
     save(figure, path)
 
@@ -122,10 +124,10 @@ def plot_differences(path: Path, standings: Sequence[Standing], *, title: str) -
     axes.set_ylim(0.4, len(others) + 0.6)
     better = "higher" if from_name(first.metric).higher_is_better else "lower"
     axes.set_xlabel(
-        f"{first.metric} less that of {_shortened(first.name)} ({first.mean:.4f}), with 95% "
-        f"interval; {better} is better".replace("$", r"\$")
+        f"{first.metric} less that of {_no_math(_shortened(first.name))} ({first.mean:.4f}), with "
+        f"95% interval; {better} is better"
     )
-    figure.suptitle(title.replace("$", r"\$"))
+    figure.suptitle(_no_math(title))
     axes.margins(x=0.08)
     axes.grid(alpha=0.3, axis="x")
     save(figure, path)
@@ -164,13 +166,13 @@ def draw_worths(axes: Axes, table: WorthTable, *, of: int) -> None:
             axes.plot([row.low, row.high], [place, place], color=LOSS_COLOUR, linewidth=2)
         axes.plot([row.log_worth], [place], "o", color=LOSS_COLOUR, zorder=5)
     names = [_shortened(row.name) for row in rows]
-    axes.set_yticks(range(1, len(rows) + 1), names, parse_math=False)  # a name may have a $
+    axes.set_yticks(range(1, len(rows) + 1), names, parse_math=False)
     axes.set_ylim(len(rows) + 0.6, 0.4)
     spanned = axis_of(rows)  # one endless interval must not make all others a dot
     axes.set_xlim(spanned.low, spanned.high)
     known = any(row.low is not None for row in rows)
     interval = f", with {100 * table.level:g}% interval" if known else ""
-    axes.set_xlabel(f"{table.scale.explained}{interval}".replace("$", r"\$"))
+    axes.set_xlabel(_no_math(f"{table.scale.explained}{interval}"))
     if len(rows) < of:
         axes.set_title(f"the first {len(rows):,} of {of:,} items")
     if table.scale.name != "worth":
@@ -182,7 +184,7 @@ def plot_through_time(path: Path, fitted: WorthsThroughTime, *, level: float, ti
     """The best items of the last period over time."""
     figure, axes = _figure(9, 5)
     fitted.plot_through_time(axes, level=level)
-    axes.set_title(title.replace("$", r"\$"))
+    axes.set_title(_no_math(title))
     save(figure, path)
 
 
@@ -268,6 +270,11 @@ def _curve(axes: Axes, steps: Sequence[int], values: Sequence[float | None], col
     if there:
         x, y = zip(*there, strict=True)
         axes.plot(x, y, color=colour, marker="." if len(there) < 30 else None)
+
+
+def _no_math(text: str) -> str:
+    """The same where matplotlib would set what stands between two $ as a formula."""
+    return text.replace("$", r"\$")
 
 
 def _shortened(name: str) -> str:

@@ -302,6 +302,85 @@ def test_a_pair_of_sides_is_in_one_part(tmp_path, many):
     assert parted.ties() == (tied, 8000.0)
 
 
+def test_sides_that_come_late_are_put_beside_those_of_earlier_parts(tmp_path, many):
+    """What was packed first knows fewer sides than what was packed last."""
+    random = np.random.default_rng(0)
+    rows = 6000
+    known = 5 + np.arange(rows) // 20
+    first = random.integers(known)
+    second = (first + random.integers(1, known)) % known
+    frame = pd.DataFrame({"first": first, "second": second}).map("p{}".format)
+    frame["winner"] = random.choice(["first", "second", "tie"], rows)
+    parted = read_lists_or_games(in_files(frame, tmp_path / "games"))
+    assert len(parted.parts) > 1
+    whole = read_lists_or_games(frame)
+    found = parted.gather()
+    assert found.items == whole.items
+    assert_same_games(found, whole.together())
+
+
+LEFT_OUT = {
+    "games": (games(120), {"winner": "skip"}, {"drop_words": ["skip"]}, "every game is left out"),
+    "counts": (
+        pd.DataFrame({"a": ["x", "y"] * 60, "b": ["y", "x"] * 60,
+                      "wins_first": np.arange(120) % 7, "wins_second": 1}),
+        {"wins_first": 0, "wins_second": 0}, {}, "all counts are 0",
+    ),
+    "lists": (
+        pd.DataFrame({"list": np.arange(120) // 2, "item": ["x", "y"] * 60,
+                      "rank": [1.0, 2, 2, 1] * 30}),
+        {"rank": np.nan}, {"missing_rank": "drop"}, "no row has a rank",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LEFT_OUT)
+@pytest.mark.parametrize("silent", [0, 1, 2])
+def test_a_file_of_which_nothing_is_left_takes_no_others_along(tmp_path, what, silent):
+    frame, nothing, options, _ = LEFT_OUT[what]
+    rows = np.array_split(np.arange(len(frame)), 3)[silent]
+    frame = frame.copy()
+    for column, value in nothing.items():
+        frame.loc[rows, column] = value
+    found = read_lists_or_games(in_files(frame, tmp_path / "rows"), **options)
+    whole = read_lists_or_games(frame, **options)
+    assert found.items == whole.items
+    assert found.read_as == whole.read_as
+    if isinstance(whole, Games):
+        assert_same_games(found, whole.together())
+    else:
+        same(found, whole)
+
+
+@pytest.mark.parametrize("what", LEFT_OUT)
+def test_files_of_which_nothing_is_left_are_refused_like_one_table(tmp_path, what):
+    frame, nothing, options, message = LEFT_OUT[what]
+    folder = in_files(frame.assign(**nothing), tmp_path / "rows")
+    with pytest.raises(DataFileError, match=rf"0\.parquet: {message}"):
+        read_lists_or_games(folder, **options)
+
+
+@pytest.mark.parametrize("empty", [0, 2])
+@pytest.mark.parametrize("frame", [games(120), votes()], ids=["games", "lists"])
+def test_files_without_rows_are_passed_over(tmp_path, empty, frame):
+    folder = in_files(frame, tmp_path / "rows")
+    if empty == 0:
+        (folder / "0.parquet").rename(folder / "3.parquet")
+    frame.iloc[:0].to_parquet(folder / f"{empty}.parquet", index=False)
+    expected = pd.concat(
+        [pd.read_parquet(folder / f"{n}.parquet") for n in range(4 if empty == 0 else 3)]
+    ).reset_index(drop=True)
+    found, whole = read_lists_or_games(folder), read_lists_or_games(expected)
+    if isinstance(whole, Games):
+        assert_same_games(found, whole.together())
+    else:
+        same(found, whole)
+    for file in folder.iterdir():
+        frame.iloc[:0].to_parquet(file, index=False)
+    with pytest.raises(DataFileError, match=r"rows: there are columns but no row"):
+        read_lists_or_games(folder)
+
+
 def test_few_games_are_rankings_to_who_asks_for_rankings(tmp_path):
     assert isinstance(read_rankings(in_files(games(), tmp_path / "games")), Rankings)
 

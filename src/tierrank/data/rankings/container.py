@@ -5,19 +5,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import torch
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.data.files import shown
-from tierrank.errors import Argument
+from tierrank.errors import Argument, ArgumentError
 from tierrank.names import counted, did_you_mean
 from tierrank.tiers import Tiers
 from tierrank.tiers.arrays import is_missing, offsets, preview
 from tierrank.tiers.catalogue import Catalogue, are_numbers
 from tierrank.tiers.selection import concatenate, equal_lists, list_hashes
+
+if TYPE_CHECKING:
+    from tierrank.data.tables.opening import Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -644,6 +647,26 @@ def left_over(names: tuple[Any, ...], items: Iterable[Any]) -> tuple[BoolArray, 
 def short(value: float) -> str:
     """A weight as people write it: whole numbers without a fraction."""
     return f"{value:,.0f}" if value.is_integer() and value < 1e15 else f"{value:.6g}"
+
+
+class NothingThere(Exception):
+    """A part of a table has nothing to read.
+
+    `error` says so, should no other part have anything; `items` and `read_as` are what it names all
+    the same, and what was found out.
+    """
+
+    def __init__(self, error: ArgumentError, items: Sequence[Any], read_as: str) -> None:
+        super().__init__(error, items, read_as)
+        self.error, self.items, self.read_as = error, items, read_as
+
+
+def refuse_nothing(
+    table: Table, *what: object, items: Sequence[Any] = (), read_as: str = ""
+) -> NoReturn:
+    """Refuse a table of which nothing is left; of a part, other parts may have something."""
+    error = table.error(*what)
+    raise NothingThere(error, items, read_as) if table.is_part else error
 
 
 class Entries(NamedTuple):

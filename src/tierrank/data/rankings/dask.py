@@ -18,6 +18,7 @@ import numpy as np
 from tierrank._types import AnyArray
 from tierrank.data.cluster import client_of, gathered, parquet
 from tierrank.data.rankings.container import (
+    NothingThere,
     Packed,
     PartedRankings,
     Rankings,
@@ -26,8 +27,8 @@ from tierrank.data.rankings.container import (
     together,
 )
 from tierrank.data.rankings.games import Games
-from tierrank.data.rankings.reading import READERS, detected, single
-from tierrank.data.tables.opening import open_table
+from tierrank.data.rankings.reading import READERS, detected, named_parts
+from tierrank.data.tables.opening import frame_table, open_table
 from tierrank.errors import Argument, ArgumentError
 from tierrank.names import TableKind, check_table_kind
 from tierrank.tiers.arrays import is_dask
@@ -79,13 +80,16 @@ def read_parted(
         ("format", format not in ("auto", "parquet")), ("strict", strict),
         ("max_expansion", max_expansion is not None),
         ("separator", columns.get("separator") is not None),
+        ("keep", bool(columns.get("keep"))), ("keep_items", bool(columns.get("keep_items"))),
     ):  # fmt: skip
         if given:
             what = " is not for a cluster, whose workers read Parquet: leave it out."
+            if name.startswith("keep"):
+                what = ": lists on a cluster have no columns beside them. Read one file, without it"
             raise ArgumentError(Argument(name), what)
     client = client_of(client)
     frame: Any = source if is_dask(source) else parquet(source)
-    named = {part: single(value) for part, value in columns.items() if value is not None}
+    named = named_parts(columns)
     with open_table(frame.head(LOOKED_AT, npartitions=-1), None, None) as table:
         way = detected(table, kind, named)
         if way.kind == "pass-fail":
@@ -155,11 +159,16 @@ def _joined(names: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
 
 
 def _read(frame: Any, reading: tuple[TableKind, dict[str, Any]]) -> tuple[Packed, About] | None:
-    """What a partition holds, equal lists together; None: no rows."""
+    """What a partition holds, equal lists together; None: nothing."""
     if not len(frame):
         return None
     kind, columns = reading
-    found = READERS[kind](frame, **columns)
+    table = frame_table(frame)
+    table.is_part = True
+    try:
+        found = READERS[kind](table, **columns)
+    except NothingThere:
+        return None
     lists = found.together()
     items = np.empty(len(lists.items), dtype=object)
     items[:] = lists.items

@@ -25,6 +25,7 @@ from tierrank.data.rankings.container import (
     check_beside,
     checked_weights,
     left_over,
+    refuse_nothing,
     rows_by,
     short,
     small,
@@ -787,13 +788,16 @@ def read_games(
             winners = _Winners(columns.winner, winner_as, meanings, names)
             outcome, said = _by_winner(table, sides, winners)
             dropped = outcome == _DROPPED
-            if len(outcome) and dropped.all():
-                table.refuse("every game is left out by ", Argument("drop_words"), ".")
             if dropped.any():
                 rows = np.flatnonzero(~dropped)
             outcome, weights = outcome[rows], weights[rows]
         else:
             outcome = np.full(table.rows, FIRST, dtype=np.int8)  # the winner's column is first
+        if table.rows and not len(outcome):
+            why: tuple[object, ...] = ("all counts are 0: there is no game.",)
+            if columns.wins is None:
+                why = "every game is left out by ", Argument("drop_words"), "."
+            refuse_nothing(table, *why, items=sides.names, read_as=said)
         away = None if columns.neutral is None else _truth(table, columns.neutral)[rows]
         kept = [*((name, "keep") for name in keep), *((name, "keep_items") for name in keep_items)]
         beside = {name: np.array(table.cells(name, how)[rows]) for name, how in kept}
@@ -956,8 +960,6 @@ def _counted(
             "the count is missing, negative or infinite: give how often it ended so, or 0.",
         )
     rows, places = np.nonzero(counts)
-    if not len(rows):
-        table.refuse("all counts are 0: there is no game.")
     return rows, np.array(list(ends), dtype=np.int8)[places], counts[rows, places]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray, ObjectArray
 from tierrank.data.files import expands, shown
-from tierrank.data.rankings.container import Entries, Rankings, taken
+from tierrank.data.rankings.container import Entries, Rankings, refuse_nothing, taken
 from tierrank.data.rankings.usual_names import complete
 from tierrank.data.tables.columns import MISSING, BadColumn, exact_number, order_of
 from tierrank.data.tables.opening import (
@@ -227,7 +227,7 @@ def _read_rows(
     names = table.keys(columns.item, "item")
     rows = np.flatnonzero(~dropped)
     if not len(rows):
-        table.refuse(f"no row has a {columns.what}: nothing is left.")
+        refuse_nothing(table, f"no row has a {columns.what}: nothing is left.")
 
     def refuse(entry: int, *what: object) -> NoReturn:
         table.refuse(*what, row=int(rows[entry]), at=columns.item)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tierrank.data.files import DataFileError, expands, without_compression
-from tierrank.data.rankings.container import FEW, PartedRankings, Rankings
+from tierrank.data.rankings.container import FEW, NothingThere, PartedRankings, Rankings
 from tierrank.data.rankings.games import Games, Said, read_games
 from tierrank.data.rankings.item_pairs import read_paired_ranks, read_preferences
 from tierrank.data.rankings.jsonl import read_jsonl_rankings, write_jsonl_rankings
@@ -176,7 +176,7 @@ def read_lists_or_games(
     """
     check_ranking_format(format)
     check_table_kind(kind)
-    named = {part: _given(part, value) for part, value in columns.items() if value is not None}
+    named = named_parts(columns)
     table_format: Any = None
     if isinstance(source, str | PathLike):
         path = Path(source)
@@ -195,7 +195,7 @@ def read_lists_or_games(
                 what = ": lists of several files have no columns beside them. Give one file."
                 raise DataFileError(path, None, *all_of(kept), what)
         elif files:
-            found = _streamed(files, table_format, kind, named, either_way)
+            found = _streamed(path, files, table_format, kind, named, either_way)
             if found is not None:
                 return found
     with open_table(source, table_format, named.pop("separator", None)) as table:
@@ -203,6 +203,7 @@ def read_lists_or_games(
 
 
 def _streamed(
+    path: Path,
     files: Sequence[Path],
     format: Any,
     kind: Kind | None,
@@ -212,12 +213,18 @@ def _streamed(
     """Read large tables piece by piece; None where that cannot be."""
     named = dict(named)
     pieces = Pieces(files, format, named.pop("separator", None))
-    first = next(piece for piece in pieces.of(pieces.names) if piece.cells.num_rows)
+    first = next(pieces.of(pieces.names), None)
+    if first is None:
+        raise DataFileError(path, None, "there are columns but no row: give at least one.")
     way = detected(pieces.table(first), kind, named)
     said: list[str] = []
 
     def read(table: Table) -> Rankings | Games:
-        found = READERS[way.kind](table, **way.columns)
+        try:
+            found = READERS[way.kind](table, **way.columns)
+        except NothingThere as none:
+            said.append(none.read_as)
+            raise
         said.append(found.read_as)
         return found
 
@@ -231,10 +238,16 @@ _KEPT = ("keep", "keep_items")  # options that are several columns, which play n
 _WORDS = ("tie_words", "drop_words", "both_lose")  # that are no columns at all
 
 
+def named_parts(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns and options that were given, each as its reader takes it."""
+    return {part: _given(part, value) for part, value in columns.items() if value is not None}
+
+
 def _given(part: str, value: Any) -> Any:
     if part in _KEPT:
         return (value,) if isinstance(value, str) else tuple(value)
-    return value if part in _WORDS else single(value)
+    alone = part not in _WORDS and isinstance(value, list | tuple) and len(value) == 1
+    return value[0] if alone else value  # one column that stands in a list by itself
 
 
 def of_frame(
@@ -310,11 +323,6 @@ def _check_kept(data: Any, where: str, how: str, names: Sequence[str]) -> None:
             f"{', '.join(map(repr, absent))}: {preview(data)} has {known} beside it. Read the "
             f"table with {how}={list(names)!r}, or give its frame to fit"
         )
-
-
-def single(value: Any) -> Any:
-    """One column that stands in a list by itself."""
-    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def write_rankings(rankings: Rankings, path: str | PathLike[str]) -> None:

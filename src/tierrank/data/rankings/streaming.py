@@ -23,6 +23,7 @@ from tierrank.data.cluster import OneProcess, parquet_files
 from tierrank.data.files import PARQUET, DataFileError
 from tierrank.data.rankings.container import (
     FEW,
+    NothingThere,
     Packed,
     PartedRankings,
     Rankings,
@@ -53,6 +54,7 @@ ALIKE = 0.5  # share of entries that is left when lists repeat, so that it pays 
 
 Error = Callable[..., ArgumentError]  # of a row, the position of a column, and what is wrong
 Read = Callable[[Table], Rankings | Games]
+Found = Rankings | Games | NothingThere  # what a piece has
 
 
 def in_pieces(path: Path) -> list[Path]:
@@ -130,7 +132,8 @@ class Pieces:
         if self.written:
             for number, text in enumerate(self._texts()):
                 cells = words_only(text, at).rename_columns(list(columns))
-                yield Piece(cells, [(range(cells.num_rows), partial(self._error, number, at))])
+                if cells.num_rows:
+                    yield Piece(cells, [(range(cells.num_rows), partial(self._error, number, at))])
             return
         for path in self._paths:
             with open_parquet(path, self._words(path) if numbered else ()) as file:
@@ -138,7 +141,9 @@ class Pieces:
                 for groups in _groups(file.metadata):
                     cells = file.read_row_groups(groups, columns=list(columns))
                     cells.validate(full=True)
-                    yield Piece(cells, [(range(cells.num_rows), partial(_in_file, path, start))])
+                    if cells.num_rows:
+                        place = range(cells.num_rows), partial(_in_file, path, start)
+                        yield Piece(cells, [place])
                     start += cells.num_rows
 
     @staticmethod
@@ -161,7 +166,7 @@ class Pieces:
         text = next(itertools.islice(self._texts(), block, None))
         return text.error(row, None if at is None else positions[at], *what)
 
-    def table(self, piece: Piece) -> Table:
+    def table(self, piece: Piece, *, is_part: bool = False) -> Table:
         """A piece as a table."""
         cells = piece.cells
         names = cells.column_names
@@ -170,7 +175,7 @@ class Pieces:
             if self.written
             else ArrowColumns(cells, names)
         )
-        return Table(names, lambda *_: columns, piece.error)
+        return Table(names, lambda *_: columns, piece.error, is_part)
 
 
 def _in_file(
@@ -211,24 +216,31 @@ def read_streamed(
     games = way.kind == "games"
     opened = pieces.of(columns, numbered=games)
     whole = _whole_lists(opened, called) if by_list else opened
+
+    def of_piece(piece: Piece) -> Found:
+        try:
+            return read(pieces.table(piece, is_part=True))
+        except NothingThere as none:
+            return none
+
     found = Counted(by_list, either_way=either_way)
-    for part in _read_ahead(whole, lambda piece: read(pieces.table(piece))):
+    for part in _read_ahead(whole, of_piece):
         found.add(part)
+    if found.nothing is not None and not found.seen:
+        raise found.nothing
     if found.again():
         rows, found = found.rows, Counted(False, found.number)
         for number in range(bins := rows // PIECE + 1):
             of_bin = _of_bin(pieces, columns, called, number, bins)
             if of_bin is not None:
-                found.add(read(pieces.table(of_bin)))
+                found.add(of_piece(of_bin))
     return found.all()
 
 
-def _read_ahead(
-    pieces: Iterable[Piece], read: Callable[[Piece], Rankings | Games]
-) -> Iterator[Rankings | Games]:
+def _read_ahead(pieces: Iterable[Piece], read: Callable[[Piece], Found]) -> Iterator[Found]:
     """What each piece has, in their order: the next is opened, and read, beside the last."""
     with ThreadPoolExecutor(1) as beside:
-        ahead: Future[Rankings | Games] | None = None
+        ahead: Future[Found] | None = None
         opened = iter(pieces)
         while True:
             try:
@@ -250,8 +262,6 @@ def _whole_lists(pieces: Iterable[Piece], lists: Sequence[str]) -> Iterator[Piec
 
     held: list[Piece] = []
     for piece in pieces:
-        if not piece.cells.num_rows:
-            continue
         rows = Piece.joined([*held, piece]) if held else piece
         size = rows.cells.num_rows
         other = np.zeros(size, dtype=bool)  # than the list of the last row
@@ -313,15 +323,19 @@ class Counted:
         self._parts: list[Packed] = []
         self._left: list[Rankings | Games] = []  # that are not packed yet
         self.seen = self.rows = 0
+        self.nothing: ArgumentError | None = None  # what the first part without anything says
 
-    def add(self, read: Rankings | Games) -> None:
+    def add(self, read: Found) -> None:
         """Take what one piece has."""
+        code = np.array([self.number.setdefault(name, len(self.number)) for name in read.items])
+        if isinstance(read, NothingThere):
+            self.nothing = self.nothing or read.error
+            return
         self.seen += len(read)
         self.rows += read.entries
         if self._by_list and isinstance(read, Rankings):
             assert read.tiers.keys is not None
             self._keys.append(read.tiers.keys)
-        code = np.array([self.number.setdefault(name, len(self.number)) for name in read.items])
         coded = read.recoded(code, len(self.number))
         most = PART
         if isinstance(coded, Games):
@@ -358,9 +372,7 @@ class Counted:
         if self._left:
             self._merge()
         parts = [*self._parts, *(each.packed() for each in self._left)]
-        self._left = []
-        if parts[0].kind is Games:
-            parts = _paired(parts)
+        self._parts, self._left = [], []
         names = same_kind(self.number)
         known = {name: code for code, name in enumerate(dict.fromkeys(names))}
         catalogue = catalogue_of(known)
@@ -368,6 +380,8 @@ class Counted:
             known = {name: name for name in known}
         code: IntArray = np.array([known[name] for name in names], dtype=np.int64)
         parts = [part.recoded(code, catalogue.size) for part in parts]
+        if parts[0].kind is Games:
+            parts = _paired(parts)
         found = PartedRankings(
             OneProcess(), parts, tuple(catalogue.items), self.seen,
             sum(part.entries for part in parts), parts[0].kind is Games,

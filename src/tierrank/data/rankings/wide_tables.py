@@ -13,7 +13,7 @@ import numpy as np
 
 from tierrank._types import AnyArray, FloatArray, IntArray
 from tierrank.data.files import expands, shown
-from tierrank.data.rankings.container import Entries, Rankings
+from tierrank.data.rankings.container import Entries, Rankings, refuse_nothing
 from tierrank.data.rankings.usual_names import pass_fail, readings
 from tierrank.data.tables.columns import MISSING, BadKey, keys_of_words
 from tierrank.data.tables.opening import Keys, Table, TableFormat, open_table
@@ -151,7 +151,7 @@ def _by_place(
     found = [table.distinct(column, "item") for column in columns]
     cells = dict.fromkeys(cell for _, values in found for cell in values if _named(cell))
     if not cells:
-        table.refuse("no cell names an item: nothing is ranked.")
+        refuse_nothing(table, "no cell names an item: nothing is ranked.")
     keys = table.keys_of(list(cells), columns[0], "item")
     if isinstance(keys, BadKey):
         table.refuse(keys.why)

@@ -53,6 +53,7 @@ function percent(value, decimals = 0) {
   return (100 * value).toFixed(decimals);
 }
 
+const inPercent = (level) => Number((100 * level).toPrecision(6)); // 57, and not 56.99999999999999
 const share = (part) => `${Number((100 * part).toFixed(3))}%`;
 const named = (name) => (name.trim() ? name : "(no name)");
 const bdi = (name) => element("bdi", { class: name.trim() ? null : "unnamed" }, named(name));
@@ -273,7 +274,7 @@ class Ranking {
     const [low, high, value] = [columns.low[row], columns.high[row], columns.rating[row]];
     const ends = this.ends(row);
     const said = `${named(columns.name[row])}: ${view.rating} ${written(value, view.decimals)}`
-      + (ends ? `, ${100 * view.level}${THIN}% interval ${ends}` : "");
+      + (ends ? `, ${inPercent(view.level)}${THIN}% interval ${ends}` : "");
     const drawing = element("svg", { role: "img", "aria-label": said });
     if (low !== null) {
       drawing.append(element("line", { class: "whisker", x1: at(low), x2: at(high), y1: "50%", y2: "50%" }));
@@ -502,7 +503,7 @@ function counted(many, seen) {
 }
 
 function chanceText({ p, low, high }, level) {
-  const ends = low === null ? "" : `, ${100 * level}${THIN}% interval ${percent(low)} to ${percent(high)}${THIN}%`;
+  const ends = low === null ? "" : `, ${inPercent(level)}${THIN}% interval ${percent(low)} to ${percent(high)}${THIN}%`;
   return `${percent(p)}${THIN}%${ends}`;
 }
 
