@@ -114,7 +114,7 @@ def text_blocks(path: Path, separator: str, size: int) -> Iterator[CsvText]:
                 first = first or found
                 lines += _breaks(text, len(text))
                 yield found
-    if left:
+    if left or first is None:
         yield _checked(path, left, separator.encode(), first, lines)
 
 
