@@ -54,6 +54,7 @@ _BLOCK = 1 << 24  # bytes that are expanded at once
 _START = 4096  # bytes that tell what a file is
 _max_expansion = ContextVar("max_expansion", default=MAX_EXPANSION)
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
+_PACKED = {b"\x28\xb5\x2f\xfd": "by zstd", b"PK\x03\x04": "in a zip archive"}  # not read
 
 
 class DataFileError(ArgumentError):
@@ -220,8 +221,12 @@ def _reading(path: Path, error_class: type[DataFileError]) -> Iterator[_Opened]:
     suffix = path.suffix.lower()
     with path.open("rb") as raw:
         if suffix not in _OPEN:
-            if kind := _compression(raw.peek(_START)):
+            start = raw.peek(_START)
+            if kind := _compression(start):
                 raise error_class(path, 1, f"is compressed: give its name the suffix {kind}.")
+            if how := next((how for magic, how in _PACKED.items() if start.startswith(magic)), ""):
+                known = ", ".join(SUFFIXES)
+                raise error_class(path, None, f"is packed {how}: unpack it, or pack it as {known}.")
             yield _Opened(path, raw, raw, error_class)
             return
         try:
