@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from collections import Counter
 
 import numpy as np
@@ -503,6 +504,15 @@ def test_a_full_disk_is_one_line_that_names_the_path_and_leaves_nothing(
     assert not (tmp_path / "scores.csv").exists()
     assert not list(tmp_path.rglob("*.part"))
     tr.load(model)
+
+
+def test_a_library_that_is_missing_leaves_nothing_to_resume(run, fold, tmp_path, monkeypatch):
+    typed = ["train", fold / "train.txt", "--model", "neural", "--out", tmp_path / "model"]
+    monkeypatch.setitem(sys.modules, "lightning_fabric", None)  # importing it fails
+    ran = run(*typed, "--set", "max_epochs=1")
+    assert ran.code == 1
+    assert 'pip install "tierrank[neural]"' in ran.text
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.data

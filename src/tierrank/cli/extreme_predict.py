@@ -28,6 +28,7 @@ from tierrank.cli.extreme_train import (
     widened,
 )
 from tierrank.cli.options import argument, explained, extreme, note, option, stderr, stdout
+from tierrank.names import counted
 
 if TYPE_CHECKING:
     from tierrank._types import AnyArray, IntArray
@@ -75,6 +76,8 @@ def predict(
     npz = out is not None and out.suffix.lower() == ".npz"
     if npz and not scores:
         raise typer.BadParameter("an .npz file holds scores: leave out --no-scores")
+    if out is not None:
+        options.check_file(out, "--out", data)
     options.use_threads(threads)
     ranker = load_model(model)
     check(ranker, k, propensity)
@@ -225,7 +228,7 @@ def evaluate(
     results = _standings(first, rows, places, counts, (a, b), seed)
     about = {"data": str(data), "rows": len(rows), "propensity": propensity, "a": a, "b": b}
     if not written.write(results, **about):
-        _show(results, f"{data}: {len(rows):,} row{'s' * (len(rows) != 1)}, in percent", places)
+        _show(results, f"{data}: {counted(len(rows), 'row')}, in percent", places)
 
 
 @dataclass(frozen=True)

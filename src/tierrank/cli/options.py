@@ -28,6 +28,7 @@ from typer.core import TyperGroup
 
 from tierrank.__main__ import INTERRUPTED as INTERRUPTED
 from tierrank.errors import Argument, ArgumentError, ArgumentWarning, Column
+from tierrank.names import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 
 STDIN = Path("-")
+REFUSALS = (ValueError, OSError, ImportError, MemoryError)  # what a command says in one message
 ANSWER = 15  # seconds that a scheduler has
 _MEMORY = Path("/proc/meminfo")
 _PYTHON_WORDS = {"None": None, "True": True, "False": False}
@@ -194,7 +196,7 @@ def explained(command: Callable[..., None]) -> Callable[..., None]:
             except KeyboardInterrupt:
                 stderr().print("Stopped.")
                 raise typer.Exit(INTERRUPTED) from None
-            except (ValueError, OSError, ImportError, MemoryError) as error:
+            except REFUSALS as error:
                 stderr().print(
                     f"Error: {_said(error)}",
                     style="red",
@@ -598,7 +600,7 @@ class Cluster:
 
 
 def _workers(number: int) -> str:
-    return f"{number} Dask worker{'s' * (number != 1)}"
+    return counted(number, "Dask worker")
 
 
 def check_rankers(rankers: Sequence[Path], data: Path) -> None:
@@ -629,8 +631,13 @@ def named(file: Path) -> str:
     return "standard input" if file == STDIN else str(file)
 
 
-def check_file(path: Path, option: str) -> None:
-    """Refuse a place where no file can be written: better known before the work than after it."""
+def check_file(path: Path, option: str, *read: Path) -> None:
+    """Refuse a place where no file can be written: better known before the work than after it.
+
+    What is `read` is not written over.
+    """
+    if path.is_file() and any(each.exists() and path.samefile(each) for each in read):
+        raise typer.BadParameter(f"{option}: {path} is what is read, give another file")
     if path.is_dir():
         raise typer.BadParameter(f"{option}: {path} is a folder, give the name of a file")
     if path.exists() and not path.is_file():
