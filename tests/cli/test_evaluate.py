@@ -110,7 +110,8 @@ def test_conventions_reach_the_metrics(run, model, tmp_path):
     ("arguments", "code", "message"),
     [
         (["{model}", "{data}", "--json", "--csv"], 2, "give one of them"),
-        (["{model}", "{data}", "--metric", "ndgc"], 1, "did you mean 'ndcg'"),
+        (["{model}", "{data}", "--metric", "ndgc"], 1, "'ndgc'; did you mean 'ndcg'? The metrics"),
+        (["{model}", "{data}", "--metric", "speed"], 1, "no metric 'speed'. The metrics are"),
         (["{model}", "{data}", "--metric", "map", "--metric", "map"], 1, "one metric twice"),
         (["{model}", "{data}", "--metric", "tau-b", "--gain", "linear"], 1, "--gain means nothing"),
         (["{model}", "{data}", "--gain", "log"], 1, "gain"),
