@@ -101,7 +101,7 @@ def test_a_file_of_names_may_be_of_any_editor_and_is_not_written_over(run, boost
     names.write_bytes(names.read_bytes().decode("utf-8-sig").encode("latin-1"))
     for arguments, code, message in (
         ([out], 1, "names.txt: is not UTF-8"),
-        ([names], 2, "is what is read, give another file"),
+        ([names], 2, "is what is read, give another file to write"),
     ):
         ran = run("export", boosted_model, *arguments, "--to", "solr", "--feature-names", names)
         assert ran.code == code, ran.text

@@ -211,5 +211,5 @@ def test_the_data_are_not_written_over(predict, files):
     text = (files / "test.txt").read_bytes()
     ran = predict(files / "test.txt", "--out", files / "test.txt")
     assert ran.code == 2
-    assert "is what is read, give another file" in ran.text
+    assert "is what is read, give another file to write" in ran.text
     assert (files / "test.txt").read_bytes() == text

@@ -227,7 +227,7 @@ def test_the_data_are_not_written_over(run, fold, model, tmp_path):
     for data, out in (("test.txt", "test.txt"), ("test.txt", "../link.txt")):
         ran = run("predict", model, fold / data, "--out", fold / out)
         assert ran.code == 2
-        assert "is what is read, give another file" in ran.text
+        assert "is what is read, give another file to write" in ran.text
     assert (fold / "test.txt").read_bytes() == text
 
 

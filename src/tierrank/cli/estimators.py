@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from tierrank import names
@@ -232,10 +233,12 @@ def _step(text: str) -> Any:
     from tierrank.ranking.features import TRANSFORMERS
 
     name, params = _parse_step(text)
-    try:
-        return TRANSFORMERS[name](**params)
-    except TypeError as error:
-        raise ValueError(f"--features {text}: {error}") from None
+    known = signature(TRANSFORMERS[name]).parameters
+    for each in params:
+        if each not in known:
+            has = f"It has {', '.join(known)}" if known else "It has none"
+            raise ValueError(f"--features {text}: {name} has no parameter {each!r}. {has}.")
+    return TRANSFORMERS[name](**params)
 
 
 def _use_xgboost(params: dict[str, Any]) -> None:

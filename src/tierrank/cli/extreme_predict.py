@@ -77,7 +77,7 @@ def predict(
     if npz and not scores:
         raise typer.BadParameter("an .npz file holds scores: leave out --no-scores")
     if out is not None:
-        options.check_file(out, "--out", data)
+        options.check_file(out, "--out")
     options.use_threads(threads)
     ranker = load_model(model)
     check(ranker, k, propensity)

@@ -41,7 +41,7 @@ def predict(
     from tierrank.storage import replace_file
 
     if out is not None:
-        options.check_file(out, "--out", data)
+        options.check_file(out, "--out")
     options.use_threads(threads)
     ranker = load_ranker(model)
     with options.on_disk(data) as file:
@@ -106,11 +106,7 @@ def export(
         to = to if out.is_dir() else export_format(to, out)
     except ValueError as error:
         raise typer.BadParameter(options.spelled(error)) from None
-    names = None
-    if feature_names is not None:
-        if not out.is_dir():
-            options.check_file(out, "OUT", feature_names)
-        names = _names(feature_names)
+    names = None if feature_names is None else _names(feature_names)
 
     from tierrank.cli.inputs import load_ranker
     from tierrank.ranking.export import export as write

@@ -474,7 +474,9 @@ def train_into(
             console.print(f"To go on: {_command_to_go_on()}", markup=False, soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
         folder.save(ranker)
-    except options.REFUSALS:
+    except typer.Exit:
+        raise
+    except Exception:
         folder.abandon()
         raise
     folder.drop_checkpoint()
