@@ -250,6 +250,11 @@ def test_the_second_stage_goes_on_too(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(KeyboardInterrupt), cache.watching(stop):
         read_letor(file, cache=True)
     same_rows(read_letor(file), read_letor(file, cache=True))
+    (tmp_path / "train.txt.cache" / "cache.json").unlink()
+    with pytest.raises(KeyboardInterrupt), cache.watching(stop):
+        read_letor(file, cache=True)
+    same_rows(read_letor(file, dense=False), read_letor(file, dense=False, cache=True))
+    assert not (tmp_path / "train.txt.cache" / "X.npy").exists()  # of the way not gone
 
 
 def test_a_source_that_has_changed_is_converted_anew(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,18 +31,14 @@ from tierrank.cli.options import argument, explained, extreme, note, option, std
 from tierrank.names import counted
 
 if TYPE_CHECKING:
-    from tierrank._types import AnyArray, IntArray
-    from tierrank.extreme.ranker import ExtremeRanker
-
-    Block = tuple[IntArray, AnyArray]
-    from collections.abc import Sequence
-
     from rich.table import Table
 
-    from tierrank._types import IntArray
+    from tierrank._types import AnyArray, IntArray
     from tierrank.data import MultiLabelData
+    from tierrank.extreme.ranker import ExtremeRanker
     from tierrank.ranking.comparison import Standing
 
+    Block = tuple[IntArray, AnyArray]
 
 INNER_BLOCK = 256  # rows that the ranker takes at once: so blocks here do not change its sums
 _SCORES = 1 << 28  # that are computed between two looks at the clock

@@ -322,8 +322,9 @@ class Builder:
                 self._arrays[name] = of
             self._write(MANIFEST, content)
             (self.folder / PROGRESS).unlink()
-            for name in arrays.keys() - shapes.keys():
-                (self.folder / f"{name}.npy").unlink()
+            for old in self.folder.glob("*.npy"):
+                if old.stem not in shapes:
+                    old.unlink()
 
     def _about(self) -> dict[str, Any]:
         return {
