@@ -269,6 +269,8 @@ def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 MARK = b"\xef\xbb\xbf"  # that some editors begin UTF-8 with
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # and that UTF-16 begins with
+NO_UTF_16 = "the text is UTF-16: save it as UTF-8."
 
 _LONGEST_SHOWN = 40
 _LONGEST_TOKEN = 400
@@ -306,6 +308,8 @@ class Text:
         self.path, self.lines_before = path, lines_before
         self.content = read_bytes(path, error_class) if content is None else content
         self._error_class = error_class
+        if not lines_before and self.content.startswith(UTF_16):
+            raise self.file_error(1, NO_UTF_16)
         if (nul := self.content.find(b"\0")) >= 0:
             raise self.error(nul, "there is a NUL byte: this is not a text file.")
         if not self.content.endswith(b"\n"):
