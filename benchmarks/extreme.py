@@ -1,8 +1,8 @@
 """Training over huge label sets: seconds a step and memory, with all labels and with samples.
 
-    python benchmarks/extreme.py            # about 10 minutes on 2 cores
-    python benchmarks/extreme.py --quick    # about 1 minute: fewer labels, fewer rounds
-    python benchmarks/extreme.py --sharded  # about 5 minutes: labels over two processes alone
+    python benchmarks/extreme.py                 # about 10 minutes on 2 cores
+    python benchmarks/extreme.py --quick         # about 1 minute: fewer labels, fewer rounds
+    python benchmarks/extreme.py --only sharded  # labels over two processes alone
 
 A step is all that training does with a batch of 128 rows: sparse input layer, ReLU, hidden layer of
 256, the loss over all labels, gradients, and Adam. Rows and label sets are random, the labels by
@@ -15,7 +15,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +50,6 @@ from tierrank.extreme.sharding import Shards
 from tierrank.ranks import ALONE
 
 BATCH, HIDDEN, BATCHES = 128, 256, 8
-ONLY_SHARDED = False  # by --sharded
 MB, GB = 1e6, 1e9
 SLOWER_THAN_SOFTMAX = 1.1
 EXTRA_MB = 200.0
@@ -434,30 +432,27 @@ def sharded_table(plan: Plan, progress: Progress) -> tuple[Table, list[Claim]]:
     return Table("Labels over ranks", columns, rows, notes), claims
 
 
+PARTS = {"head": head_table, "memory": memory_table, "growth": sampled_table,
+         "sharded": sharded_table}  # fmt: skip
+
+
 def run(plan: Plan, report: Report, progress: Progress) -> list[Claim]:
     kept: list[Claim] = []
-
-    def tables() -> Iterator[tuple[Table, list[Claim]]]:
-        if not ONLY_SHARDED:
-            yield head_table(plan, progress)
-            yield memory_table(plan, progress)
-            yield sampled_table(plan, progress)
-        yield sharded_table(plan, progress)
-
-    for table, claims in tables():
-        report.add(table)
-        kept += claims
+    for part, measure in PARTS.items():
+        if report.wants(part):
+            table, claims = measure(plan, progress)
+            report.add(table)
+            kept += claims
     report.add(claims_table(kept))
     return kept
 
 
 if __name__ == "__main__":
-    if ONLY_SHARDED := "--sharded" in sys.argv:
-        sys.argv.remove("--sharded")
     main(
         "Time and weigh training steps over huge label sets.",
         ["torch", "numpy", "scipy", "tierrank"],
         run,
         full=FULL,
         quick=QUICK,
+        parts=tuple(PARTS),
     )

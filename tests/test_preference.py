@@ -157,6 +157,8 @@ def test_wrong_input_is_refused_in_one_line():
         implicit_rewards(policy, None, beta=1, lengths=[3, 4])
     with pytest.raises(ValueError, match="none of them negative"):
         dpo_loss(policy, reference, tiers, lengths=[3, 4, -1, 2, 2])
+    with pytest.raises(ValueError, match="numbers of tokens, finite"):
+        dpo_loss(policy, reference, tiers, lengths=[3, 4, np.inf, 2, 2])
     single = tr.Tiers.from_labels([1, 0, 2, 2, 2], qid=["a", "a", "b", "b", "b"])
     with pytest.raises(
         ValueError, match=r"prompt b has one tier only \(3 responses, all tied\).*1 of 2"

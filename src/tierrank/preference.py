@@ -170,8 +170,8 @@ def implicit_rewards(
                 f"lengths have shape {list(tokens.shape)}, but there are log-probabilities of "
                 f"shape {list(rewards.shape)}: give the number of tokens of each response"
             )
-        if can_look() and bool((tokens < 0).any()):
-            raise ValueError("lengths are numbers of tokens, none of them negative")
+        if can_look() and not bool(((tokens >= 0) & (tokens < torch.inf)).all()):
+            raise ValueError("lengths are numbers of tokens, finite and none of them negative")
         # what stands in padding is never looked at, so it may be 0
         rewards = rewards / tokens.clamp(min=1)
     rewards = beta * rewards

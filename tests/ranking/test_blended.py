@@ -92,6 +92,16 @@ def test_one_list_cannot_be_held_out_and_weights_are_equal():
     assert set(ranker.weights_.values()) == {0.5}
 
 
+def test_only_lists_that_weigh_something_count_as_held_out():
+    heavy = np.zeros(30)
+    heavy[[2, 5]] = 1
+    ranker = blended(neural=False).fit(X, Y, qid=QID, weights=heavy)
+    assert set(ranker.weights_.values()) == {0.5}
+    one_label = np.where(QID < 20, 0, Y)
+    with pytest.raises(ValueError, match="every list that weighs more than 0 has one label only"):
+        blended().fit(X, one_label, qid=QID, weights=np.arange(30) < 20)
+
+
 def test_saved_loaded_and_exported_it_scores_the_same(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     ranker = blended(refit=True, members=2).fit(X, Y, qid=QID, eval_set=VALID)

@@ -112,6 +112,8 @@ def _tells(log: ClickLog) -> Any:
         ({"session": np.array([None, 3], dtype=object)}, "session is missing in entry 0"),
         ({"session": [[5], [5]]}, "session has shape"),
         ({"session": [5, "a"]}, "do not sort"),
+        ({"position": np.array(["2026-01-01", "2026-01-02"], "M8[D]")}, "position holds no num"),
+        ({"click": [1 + 1j, 0]}, "click holds no numbers, but complex"),
     ],
 )
 def test_bad_logs_are_refused(change: dict[str, Any], message: str) -> None:
@@ -141,6 +143,14 @@ def test_bad_questions_are_refused() -> None:
         "is not among items": lambda: ClickLog.from_frame(
             {"session": [1], "item": ["z"], "position": [1], "click": [1]}, items=["a"]
         ),
+        "items, have values that do not sort": lambda: ClickLog.from_frame(
+            {"session": [1, 1], "item": ["a", None], "position": [1, 2], "click": [0, 1]},
+            items=["a", "b"],
+        ),
+        "and items, have values": lambda: ClickLog.from_frame(
+            {"session": [1], "item": ["a"], "position": [1], "click": [1]},
+            items=np.array(["a", 1], dtype=object),
+        ),
     }.items():
         with pytest.raises(ValueError, match=message):
             ask()
@@ -155,6 +165,11 @@ def test_position_based_clicks_have_the_probability_that_is_stated(trust: float)
     log = simulate_clicks(LABELS, [0] * 5, [0, 1, 0.5, 0, 0], 60_000, **options)
     appeal = attraction(LABELS[log.row], log.position, noise=0.3, trust=trust, top=2)
     _same_rates(log, appeal * log.position**-0.7)
+
+
+def test_grades_may_be_so_high_that_their_gain_is_no_number() -> None:
+    found = attraction([5000, 4999, 4998, 0], 1, noise=0.1)
+    np.testing.assert_allclose(found, 0.1 + 0.9 * np.array([1, 0.5, 0.25, 0]))
 
 
 def test_cascade_clicks_have_the_probability_that_is_stated() -> None:

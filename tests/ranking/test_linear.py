@@ -213,6 +213,21 @@ def test_odd_lists_are_learned_from(objective):
 
 
 @pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, 0], "every list that weighs more than 0 has one label only"),
+        ([1e308, 1e308], "weights are finite.*so is their sum"),
+        ([np.inf, 1], "weights are finite"),
+    ],
+)
+def test_weights_that_leave_nothing_to_learn_are_refused(weights, message):
+    X, y = np.arange(8.0).reshape(4, 2), [1, 1, 0, 1]
+    for ranker in (tr.LinearRanker(), tr.BoostedRanker(threads=1)):
+        with pytest.raises(ValueError, match=message):
+            ranker.fit(X, y, qid=[1, 1, 2, 2], weights=weights)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"l2": -1.0}, "l2 is a number that is not negative"),

@@ -261,6 +261,11 @@ def test_a_sandwich_needs_more_lists_than_features():
     X, y, qid = simulated_rows(0, lists=3)
     with pytest.raises(ValueError, match="3 lists with several tiers are too few"):
         tr.LinearRanker(uncertainty="sandwich", l2=0.1).fit(X, y, qid=qid)
+    X, y, qid = simulated_rows(0, lists=30)
+    with pytest.raises(ValueError, match="2 lists with several tiers are too few"):
+        tr.LinearRanker(uncertainty="sandwich", l2=0.1).fit(
+            X, y, qid=qid, weights=np.arange(30) < 2
+        )
 
 
 def test_patience_and_uncertainty_do_not_go_together():

@@ -223,6 +223,13 @@ def test_biases_are_saved_and_a_later_fit_without_positions_has_none(
     assert not hasattr(ranker, "position_bias_")
 
 
+def test_a_state_of_rows_is_none_of_the_same_numbers_as_positions(tmp_path: Path) -> None:
+    X, y, qid = np.arange(8.0).reshape(4, 2), [1, 0, 1, 0], [1, 1, 2, 2]
+    tr.LinearRanker().fit(X, y, qid=qid, rows=[1, 2, 3, 1], checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=r"another fit.*training data"):
+        tr.LinearRanker().fit(X, y, qid=qid, positions=[1, 2, 3, 1], checkpoint=tmp_path)
+
+
 def test_a_stopped_fit_goes_on_to_the_same_biases(tmp_path: Path) -> None:
     log = Log(lists=100, rows=200)
     whole = log.fit(small("lightgbm").set_params(trees=60))

@@ -47,6 +47,13 @@ def test_they_are_the_plain_maximum_likelihood(smoothing: float) -> None:
     np.testing.assert_allclose(found.values, np.exp(found.bias - found.bias.max()))
 
 
+def test_rows_may_have_numbers_of_any_size() -> None:
+    log = draw(150, seed=2)
+    named = ClickLog(log.session, log.row * 10**13 + 7, log.position, log.click)
+    np.testing.assert_array_equal(named.propensities().bias, log.propensities().bias)
+    np.testing.assert_allclose(named.lists().weights.sum(), log.lists().weights.sum())
+
+
 def test_the_likelihood_is_that_of_plackett_luce_over_the_showings_of_a_row() -> None:
     """The log on its side, for a ranker that has no features: a list a click."""
     log = draw(60, seed=3)

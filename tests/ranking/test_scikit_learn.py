@@ -230,6 +230,14 @@ def test_a_column_carries_the_queries_through_tools_that_know_x_and_y_alone(rank
     own.fit(frame, Y, eval_set=[(frame, Y)])
 
 
+@EACH
+def test_ranking_data_say_their_queries_to_fit_predict_and_score(ranker):
+    data = tr.data.RankingData(X, Y, QID)
+    own = clone(ranker).fit(data, Y)
+    assert own.score(data, Y) == clone(ranker).fit(X, Y, qid=QID).score(X, Y, qid=QID)
+    assert own.score(data, Y, group=[len(Y)]) == own.score(X, Y, group=[len(Y)])
+
+
 # Routed queries ------------------------------------------------------------------------------
 
 

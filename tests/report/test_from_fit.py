@@ -207,3 +207,50 @@ def test_curves_have_room_for_their_bands():
     axis = _curves(page.curves).axis
     inside = (page.curves.high <= axis.high) & (page.curves.low >= axis.low)
     assert inside.mean() > 0.85  # the estimates alone would leave most ends outside
+
+
+VOTES = [["a", ("b", "c")], ["b", "a", "c"], ["c", ("a", "b")], [("a", "c"), "b"]]
+GAMES = [("a", "b", 1), ("b", "a", 1), ("a", "b", 0), ("b", "c", 1), ("c", "a", 1), ("c", "b", 0)]
+YEARS = [2001, 2001, 2002, 2002, 2003, 2003]
+
+
+@pytest.mark.parametrize(
+    ("fit", "model", "tie"),
+    [
+        (lambda: tr.RankAggregator().fit(VOTES), "exact with ties", "an order that nobody saw"),
+        (
+            lambda: tr.RankAggregator("ranknet").fit(VOTES),
+            "Worths by ranknet",
+            "the objective to decide",
+        ),
+        (lambda: tr.DavidsonLuce().fit(VOTES), "Davidson-Luce", "it says that items are close"),
+        (lambda: tr.PairedTies().fit(GAMES), "Davidson's model", "an outcome of its own"),
+        (
+            lambda: tr.PairedTies("rao-kupper").fit(GAMES),
+            "Rao and Kupper",
+            "too small to be noticed",
+        ),
+        (
+            lambda: tr.PairedTies("bradley-terry", ties="half", home=True, prior="gaussian:2").fit(
+                GAMES
+            ),
+            "estimated and taken out. A prior (gaussian:2) keeps worths",
+            "half a win and half a loss",
+        ),
+        (
+            lambda: tr.WorthsThroughTime(step=1, variance=0.1).fit(GAMES, times=YEARS),
+            "Worths change from period to period",
+            "an outcome of its own",
+        ),
+        (
+            lambda: tr.FeatureAggregator().fit(VOTES, {"a": [1.0], "b": [0.5], "c": [0.2]}),
+            "sums of the items' features",
+            "an order that nobody saw",
+        ),
+    ],
+)
+def test_a_page_says_what_its_model_takes_for_true_and_what_a_tie_tells_it(fit, model, tie):
+    page = page_of(fit(), title="All")
+    assert model in page.model_text
+    assert page.pair_model is not None
+    assert tie in page.pair_model.tie_says

@@ -28,7 +28,7 @@ from tierrank.aggregation.lists import (
     weighted_lists,
 )
 from tierrank.aggregation.paired_likelihood import GamesTerm
-from tierrank.aggregation.results import NotConverged, OfLists, worths_before
+from tierrank.aggregation.results import IN_WORDS, NotConverged, OfLists, worths_before
 from tierrank.aggregation.solvers import Steps, watched
 from tierrank.aggregation.summary import Parameter
 from tierrank.aggregation.terms import (
@@ -180,6 +180,12 @@ class FittedLists(OfLists):
     def _objective_in_words(self) -> str:
         options = ", ".join(f"{k}={v}" for k, v in (self.objective_params or {}).items())
         return f"{self.objective} ({options})" if options else self.objective
+
+    def _in_words(self) -> tuple[str, str]:
+        if find(self.objective).name == "pl-partition":
+            return IN_WORDS["plackett-luce"]
+        tie = "What a tie says is for the objective to decide."
+        return f"Worths by {self._objective_in_words()}.", tie
 
     def _fit_in_words(self) -> str:
         fit = ""

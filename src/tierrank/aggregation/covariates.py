@@ -717,6 +717,14 @@ class FeatureAggregator(FeatureWorths, FittedLists, BaseEstimator):  # type: ign
             {"uncertainty": self._uncertainty_in_words()} if self.model == "linear" else {}
         )
 
+    def _in_words(self) -> tuple[str, str]:
+        text = {
+            "linear": "Log-worths are sums of the items' features, each times a coefficient.",
+            "neural": "Log-worths are what a network makes of the items' features.",
+        }[self.model]
+        model, tie = super()._in_words()
+        return f"{text} {model}", tie
+
     def _note(self) -> str:
         kind = f", {self._uncertainty_in_words()}" if self.model == "linear" else ""
         penalty = f", l2={self.l2:g}" if self.l2 else ""

@@ -42,6 +42,7 @@ from tierrank.aggregation.connectivity import Connectivity, Disconnected, connec
 from tierrank.aggregation.lists import CountedLists, distinct, weighted_lists
 from tierrank.aggregation.paired_likelihood import FAR
 from tierrank.aggregation.results import (
+    IN_WORDS,
     Estimates,
     NotConverged,
     OfLists,
@@ -784,6 +785,9 @@ class DavidsonLuce(OfLists, BaseEstimator):  # type: ignore[misc]
             "uncertainty": self._uncertainty_in_words(),
             "who stands above whom": "in lists without ties",
         }
+
+    def _in_words(self) -> tuple[str, str]:
+        return IN_WORDS["davidson-luce"]
 
     def _note(self) -> str:
         prior = "" if self.prior is None else f", prior {prior_from(self.prior)}"

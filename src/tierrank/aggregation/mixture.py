@@ -297,6 +297,13 @@ class MixtureGroup(RankAggregator):
     def _settings(self) -> dict[str, str]:
         return {**super()._settings(), "group": f"{self.number}, {self.share_:.1%} of all lists"}
 
+    def _in_words(self) -> tuple[str, str]:
+        model, tie = super()._in_words()
+        return (
+            f"{model} Nobody said which list is of which group: each counts here by its "
+            "probability to be of this one, so that numbers of lists are rounded."
+        ), tie
+
     def _drawn(self, random: np.random.Generator) -> CountedLists:
         raise ValueError(
             "a group has no bootstrap of its own: nobody said which list is whose. Its standard "

@@ -31,6 +31,7 @@ from tierrank.aggregation.paired_likelihood import (
 from tierrank.aggregation.results import (
     Estimates,
     NotConverged,
+    game_in_words,
     log_odds_interval,
     worths_before,
 )
@@ -802,6 +803,9 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         if self.home:
             own["home"] = "the first side has an advantage"
         return own | self._worths_in_words()
+
+    def _in_words(self) -> tuple[str, str]:
+        return game_in_words(self.model, self.ties)
 
     def _note(self) -> str:
         return (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -897,15 +898,53 @@ def worths_before(init_model: Any, items: Sequence[Any]) -> FloatArray:
     return start
 
 
+IN_WORDS = {  # of a model: what it takes for true, and what a tie tells it
+    "davidson": (
+        "Davidson's model: the better of two wins more often, and equals tie most often.",
+        "A tie is an outcome of its own, likeliest between equals: it says two are close.",
+    ),
+    "rao-kupper": (
+        "Rao and Kupper's model: a game is a tie if the two are too close to be told apart.",
+        "A tie is a difference too small to be noticed: it says that two are close.",
+    ),
+    "bradley-terry": (
+        "The Bradley-Terry model: the odds of a win are the ratio of the two worths.",
+        "There are no ties in these games.",
+    ),
+    "plackett-luce": (
+        "The Plackett-Luce model, exact with ties: each next place of a list goes to one of the "
+        "items that are left, in proportion to their worths.",
+        "A tie is an order that nobody saw: it speaks for neither of the two, and does not say "
+        "that they are close.",
+    ),
+    "davidson-luce": (
+        "The Davidson-Luce model: each next place of a list goes to one of the items that are "
+        "left, or to some of them together, in proportion to the geometric mean of their worths.",
+        "A tie is an outcome of its own, likeliest among equals: it says that items are close.",
+    ),
+}
+WITHOUT_TIES = {  # what "bradley-terry" does with them
+    "half": "A tie counts as half a win and half a loss.",
+    "drop": "Ties were left out.",
+}
+
+
+def game_in_words(model: str, ties: str | None) -> tuple[str, str]:
+    """A model of games, and what a tie tells it, which is a setting of "bradley-terry"."""
+    text, tie = IN_WORDS[model]
+    return text, WITHOUT_TIES.get(ties or "", tie)
+
+
 class FittedWorths(Worths):
     """Worths that were fitted to lists or games: how that went, and what they say together.
 
     `RankAggregator`, `PairedTies` and `FeatureAggregator` have the settings, and give `_refit`,
-    `compared` and `described`.
+    `compared`, `_settings` and `_in_words`.
     """
 
     of_games: ClassVar[bool] = False  # whether it is a model of games of two, not of lists
 
+    _extras: Mapping[str, float] = MappingProxyType({})  # "tie" and "home" of models of games
     log_likelihood_: float | None
     aic_: float | None
     solver_: str
@@ -959,6 +998,37 @@ class FittedWorths(Worths):
         return self._settings()
 
     def _settings(self) -> dict[str, str]:
+        raise NotImplementedError
+
+    def in_words(self) -> tuple[str, str]:
+        """Say what the model takes for true, and what a tie tells it.
+
+        Returns
+        -------
+        tuple of two str
+            The model, and a tie, in a sentence or two each, for readers of a page.
+
+        See Also
+        --------
+        described : The settings.
+        report : Shows them.
+
+        Examples
+        --------
+        >>> import tierrank as tr
+        >>> fitted = tr.PairedTies().fit([("a", "b", 1), ("b", "a", 1), ("a", "b", 0)])
+        >>> fitted.in_words()[1]
+        'A tie is an outcome of its own, likeliest between equals: it says two are close.'
+        """
+        told = self.described()
+        model, tie = self._in_words()
+        if told.get("home"):
+            model += " The first side has an advantage, which is estimated and taken out."
+        if (prior := told.get("prior", "none")) != "none":
+            model += f" A prior ({prior}) keeps worths of rarely seen items near the average."
+        return model, tie
+
+    def _in_words(self) -> tuple[str, str]:
         raise NotImplementedError
 
     def bootstrap(

@@ -35,7 +35,7 @@ from tierrank.aggregation.random_walk import (
     estimate_variance,
     mode,
 )
-from tierrank.aggregation.results import Estimates, FittedWorths, NotConverged
+from tierrank.aggregation.results import Estimates, FittedWorths, NotConverged, game_in_words
 from tierrank.aggregation.solvers import watched
 from tierrank.aggregation.summary import Parameter, wald
 from tierrank.aggregation.terms import GaussianPrior, prior_from
@@ -880,6 +880,11 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         if self.home:
             own["home"] = "the first side has an advantage"
         return own
+
+    def _in_words(self) -> tuple[str, str]:
+        model, tie = game_in_words(self.model, self.ties)
+        text = "Worths change from period to period by random steps; these are the last ones."
+        return f"{model} {text}", tie
 
     def _note(self) -> str:
         return (

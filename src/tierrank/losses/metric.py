@@ -597,7 +597,8 @@ def neural_ndcg(
         logits = (
             (n + 1 - 2 * place[:, None]) * raised[:, None, :] - apart[:, None, :]
         ) / temperature
-        sort = torch.where(pairs, logits, -1e300).softmax(2) * pairs
+        nowhere = torch.finfo(logits.dtype).min
+        sort = torch.where(pairs, logits, nowhere).softmax(2) * pairs
         by_row, by_column = block.inside.to(scores), block.inside.to(scores)
         for _ in range(times):
             by_column = 1 / (sort.mT @ by_row[:, :, None])[..., 0].clamp(min=1e-300)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Never, Self
@@ -24,10 +25,9 @@ from sklearn.utils.validation import (
 )
 
 from tierrank import metrics
-from tierrank._types import AnyArray
+from tierrank._types import AnyArray, BoolArray
 from tierrank.data.ranking_data import RankingData
 from tierrank.data.tables.columns import BadColumn, frame_columns
-from tierrank.errors import Argument, ArgumentError
 from tierrank.losses.objective import Objective, from_name
 from tierrank.names import THEIR_FIT_WORDS, THEIR_WORDS
 from tierrank.ranking import members
@@ -36,7 +36,13 @@ from tierrank.ranking.features.base import RANKS, check_finite
 from tierrank.ranks import ALONE, Ranks
 from tierrank.storage import Arrays, load
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import as_keys, checked_lengths, frame_library, group_rows
+from tierrank.tiers.arrays import (
+    as_keys,
+    checked_lengths,
+    frame_library,
+    group_rows,
+    whole_numbers,
+)
 from tierrank.training import Checkpoint, History, Watch
 from tierrank.training.progress import Learned, digest
 
@@ -61,9 +67,10 @@ class Shown:
     positions: AnyArray | None = None
     n_positions: int = 0
 
-    def known(self) -> list[AnyArray]:
-        """What is not None."""
-        return [each for each in (self.rows, self.positions) if each is not None]
+    def known(self) -> tuple[AnyArray | None, ...]:
+        """Rows and positions; empty where neither is known."""
+        known = self.rows is not None or self.positions is not None
+        return (self.rows, self.positions) if known else ()
 
     def spread(self, by_row: AnyArray, biases: AnyArray | None) -> AnyArray:
         """[observations] w[row] + b[position], from [rows] and [positions]."""
@@ -113,6 +120,20 @@ class TrainingRows:
     weights: AnyArray | None = None
     shown: Shown = ONCE_EACH
 
+    @property
+    def teaches(self) -> BoolArray:
+        """[lists] which have several labels, and weigh more than 0."""
+        several: BoolArray = self.tiers.n_tiers.numpy() > 1
+        return several if self.weights is None else several & (self.weights > 0)
+
+    def check_teaches(self, ranks: Ranks = ALONE) -> None:
+        """Refuse rows of which, on all ranks, no list does."""
+        if not ranks.any(bool(self.teaches.any())):
+            lists, ask = "every list", "Is y right, and qid?"
+            if self.weights is not None:
+                lists, ask = f"{lists} that weighs more than 0", "Are y, qid and weights right?"
+            raise ValueError(f"there is nothing to learn: {lists} has one label only. {ask}")
+
 
 @dataclass(frozen=True)
 class ValidationRows:
@@ -132,7 +153,10 @@ def split_query_column(X: Any, column: str | int | None) -> tuple[Any, Any]:
     """Take the column that names the query out of X: the other columns, and the query of each row.
 
     It lets a table carry its queries through tools that know only X and y, as `GridSearchCV` does.
+    Ranking data have them apart, and stay as they are.
     """
+    if isinstance(X, RankingData):
+        return X, X.qid
     if column is None:
         return X, None
     if isinstance(column, str):
@@ -222,9 +246,11 @@ def checked_weights(weights: Any, tiers: Tiers, ranks: Ranks = ALONE) -> AnyArra
             f"weights have shape {list(values.shape)}, but there are {len(tiers)} lists: "
             "give one a list, in order of first appearance"
         )
-    wrong = not np.isfinite(values).all() or bool((values < 0).any())
-    if wrong or not ranks.any(bool(values.sum() > 0)):
-        raise ValueError("weights are finite, not negative, and not all 0")
+    with np.errstate(over="ignore"):
+        total = float(values.sum())
+    wrong = not np.isfinite(total) or bool((values < 0).any())
+    if wrong or not ranks.any(total > 0):
+        raise ValueError("weights are finite, not negative, and not all 0; so is their sum")
     return values
 
 
@@ -236,35 +262,12 @@ def checked_shown(rows: Any, positions: Any, observations: int, n_rows: int) -> 
     ArgumentError
         naming the argument, and the first observation that is wrong
     """
-    kept = None if rows is None else _whole("rows", rows, observations, 0, n_rows - 1)
+    checked = partial(whole_numbers, each="label", where="for observation")
+    kept = None if rows is None else checked("rows", rows, observations, 0, n_rows - 1)
     if positions is None:
         return Shown(kept)
-    places = _whole("positions", positions, observations, 1, MOST_POSITIONS)
+    places = checked("positions", positions, observations, 1, MOST_POSITIONS)
     return Shown(kept, places, int(places.max(initial=1)))
-
-
-def _whole(name: str, given: Any, number: int, least: int, most: int) -> AnyArray:
-    values = np.asarray(given)
-    if values.shape != (number,):
-        raise ArgumentError(
-            Argument(name),
-            f" has shape {list(values.shape)}, but there are {number:,} labels: give one a label.",
-        )
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            Argument(name), f" holds no numbers, but {values.dtype}: give whole numbers."
-        ) from None
-    wrong = ~((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers)))
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise ArgumentError(
-            Argument(name),
-            f" is {values[at]} for observation {at} (counted from 0): give whole numbers, "
-            f"{least:,} to {most:,}.",
-        )
-    return numbers.astype(np.int64)
 
 
 def biases_of(before: Any, positions: int) -> AnyArray:
@@ -480,7 +483,8 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array_like, sparse matrix, DataFrame or RankingData
             [rows, features]: numpy, a pandas or polars frame, a scipy sparse matrix, or a
-            `RankingData`, which has its own qid.
+            `RankingData`, which has its own qid (but its positions count only where they are given,
+            ``positions=data.positions``).
         y : array_like
             [rows] labels, higher is better; equal labels of a list are one tier.
         qid : array_like, optional
@@ -577,10 +581,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         self.steps_ = Steps(steps_from(self.features)) if before is None else before.steps_
         train = self._prepared(data, lists, weights, shown, fit=before is None)
         valid = None if held_out is None else self._prepared(*held_out, None)
-        if not ranks.any(bool((train.tiers.n_tiers > 1).any())):
-            raise ValueError(
-                "there is nothing to learn: every list has one label only. Is y right, and qid?"
-            )
+        train.check_teaches(ranks)
         validation = None if valid is None else self._validation(valid)
         kept = Checkpoint(checkpoint, identity, every=checkpoint_every)
         self._learn(train, validation, kept, watch, before)
@@ -802,7 +803,7 @@ class Ranker(Learned, BaseEstimator):  # type: ignore[misc]
         If rows are `indexed`, there need not be as many labels.
         """
         data = X if isinstance(X, RankingData) else None
-        X, column = (X, X.qid) if data else split_query_column(X, self.query_column)
+        X, column = split_query_column(X, self.query_column)
         if qid is None and group is None:
             qid = column
             if qid is None and call is not None:

@@ -243,13 +243,10 @@ class BlendedRanker(Ranker):
         number = group_rows(row_queries(len(data[1]), *lists), len(data[1]))[0]
         self.steps_ = Steps(steps_from(self.features))
         train = self._prepared(data, (number, None), weights, fit=True)
-        if not (train.tiers.n_tiers > 1).any():
-            raise ValueError(
-                "there is nothing to learn: every list has one label only. Is y right, and qid?"
-            )
+        train.check_teaches()
         everything: tuple[several.Rows, AnyArray | None] | None
         if given is None:
-            held = self._held_out(train.tiers.n_tiers.numpy() > 1, np.bincount(number))
+            held = self._held_out(train.teaches, np.bincount(number))
             inside = ~held[number]
             everything = (((train.X, train.y), (number, None)), train.weights)
             fitted: several.Rows = (train.X[inside], train.y[inside]), (number[inside], None)

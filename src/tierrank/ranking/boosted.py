@@ -545,9 +545,7 @@ class BoostedRanker(Ranker):
             return False
         known = dict(self.categories_)
         for table in tables:
-            rows = table
-            if not isinstance(table, RankingData):
-                rows = split_query_column(table, self.query_column)[0]
+            rows = split_query_column(table, self.query_column)[0]
             for at in known:
                 known[at] = tuple(sorted({*known[at], *occurring(column_of(rows, at))}))
         new = known != self.categories_

@@ -34,12 +34,11 @@ import numpy as np
 from tierrank._types import AnyArray, BoolArray, FloatArray, IntArray
 from tierrank.errors import Argument, ArgumentError, check_count, check_size
 from tierrank.tiers import Tiers
-from tierrank.tiers.arrays import as_keys, group_rows, is_missing
+from tierrank.tiers.arrays import as_keys, group_rows, is_missing, whole_numbers
 from tierrank.training.covariance import covariance
 from tierrank.training.optim import by_cholesky, newton
 
 Compare = Literal["weighed", "unclicked", "each", "skip-above"]
-MOST = 2**53  # beyond it, decimals are not whole numbers any more
 FEW_SESSIONS = 30  # of which each may well have a click by chance
 
 
@@ -276,9 +275,9 @@ class ClickLog:
         """
         number = _sorted_sessions(as_keys(session))
         count = len(number)
-        rows = _whole("row", row, count, 0)
-        places = _whole("position", position, count, 1)
-        clicks = _whole("click", click, count, 0, 1).astype(bool)
+        rows = whole_numbers("row", row, count, 0)
+        places = whole_numbers("position", position, count, 1)
+        clicks = whole_numbers("click", click, count, 0, 1).astype(bool)
         order = np.lexsort((places, number))
         log = cls(number[order], rows[order], places[order], clicks[order])
         same = log.session[1:] == log.session[:-1]
@@ -447,12 +446,11 @@ class ClickLog:
             np.maximum.at(last, self.session[self.click], self.position[self.click])
         else:
             given = np.asarray(examined)
-            if given.ndim and given.shape != (self.n_sessions,):
-                raise ArgumentError(
-                    Argument("examined"), f" has shape {list(given.shape)}, but there are "
-                    f"{self.n_sessions:,} sessions: give a number for all, or one for each.",
-                )  # fmt: skip
-            last = _whole("examined", np.broadcast_to(given, self.n_sessions), self.n_sessions, 0)
+            if not given.ndim:  # for all
+                given = np.broadcast_to(given, self.n_sessions)
+            last = whole_numbers(
+                "examined", given, self.n_sessions, 0, each="session", where="for session"
+            )
         keep = self.position <= last[self.session]
         hidden = ~keep & self.click
         if hidden.any():
@@ -554,13 +552,19 @@ def _places(keys: AnyArray, known: AnyArray) -> IntArray:
     """The place of each key among those known."""
     if known.ndim != 1 or not len(known) or any(map(is_missing, known.tolist())):
         raise ArgumentError(Argument("items"), " is the item of each row of X: give one a row.")
-    values, first, counts = np.unique(known, return_index=True, return_counts=True)
+    try:
+        values, first, counts = np.unique(known, return_index=True, return_counts=True)
+        at = np.minimum(np.searchsorted(values, keys), len(values) - 1)
+    except TypeError:
+        raise ArgumentError(
+            "items of the log, and ", Argument("items"), ", have values that do not sort, such as "
+            "numbers or missing ones beside text: give all as text, and leave out what is missing.",
+        ) from None  # fmt: skip
     if (counts > 1).any():
         twice = values[counts > 1][0]
         raise ArgumentError(
             Argument("items"), f" has {twice!r} twice: give each row one of its own."
         )
-    at = np.minimum(np.searchsorted(values, keys), len(values) - 1)
     absent = values[at] != keys
     if absent.any():
         raise ArgumentError(
@@ -568,28 +572,6 @@ def _places(keys: AnyArray, known: AnyArray) -> IntArray:
             f", and {int(absent.sum()):,} entries are of such: leave them out, or give their rows.",
         )  # fmt: skip
     return np.asarray(first[at])
-
-
-def _whole(name: str, given: Any, count: int, least: int, most: int | None = None) -> IntArray:
-    values = np.asarray(given)
-    if values.shape != (count,):
-        raise ArgumentError(
-            Argument(name), f" has shape {list(values.shape)}, but there are {count:,} entries."
-        )
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(Argument(name), " holds no numbers.") from None
-    limit = f"{least} or more, and not beyond 2^53" if most is None else f"{least} to {most}"
-    most = MOST if most is None else most
-    wrong = ~((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers)))
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise ArgumentError(
-            Argument(name), f" is {values[at]} in entry {at} (counted from 0): give whole numbers, "
-            f"{limit}.",
-        )  # fmt: skip
-    return numbers.astype(np.int64)
 
 
 def _propensities(given: Any, positions: IntArray) -> FloatArray:
@@ -677,10 +659,11 @@ def learned(row: IntArray, position: IntArray, click: AnyArray, smoothing: float
     """
     if not 0 <= smoothing < np.inf:
         raise ArgumentError(Argument("smoothing"), f" is a number from 0, not {smoothing!r}.")
-    clicked = np.bincount(row, click) > 0
+    number = np.unique(row, return_inverse=True)[1].reshape(-1)
+    clicked = np.bincount(number, click) > 0
     if not clicked.any():
         raise ValueError("nobody clicked: is the column of clicks right?")
-    keep = clicked[row]  # a row without a click says nothing here
+    keep = clicked[number]  # a row without a click says nothing here
     places = int(position.max())
     if places > MOST_PLACES:
         raise ValueError(
@@ -794,7 +777,8 @@ def attraction(
     """
     grades = np.asarray(labels, dtype=np.float64)
     highest = float(grades.max()) if top is None else top
-    relevance = (2**grades - 1) / (2**highest - 1)
+    lowest = np.exp2(-highest)  # times 2^highest, which may overflow, it is 1
+    relevance = (np.exp2(grades - highest) - lowest) / (1 - lowest)
     error = noise * np.asarray(positions, dtype=np.float64) ** -trust
     return np.asarray(error + (1 - error) * relevance)
 

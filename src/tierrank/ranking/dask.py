@@ -501,10 +501,10 @@ class Shard:
             return getattr(self, method)(*args)
 
     def about(self) -> tuple[int, float, bool]:
-        """Number of lists, sum of their weights, and whether any of them has two tiers."""
+        """Number of lists, sum of their weights, and whether any of them teaches."""
         lists, weights = len(self.train.tiers), self.train.weights
-        several = bool((self.train.tiers.n_tiers > 1).any())
-        return lists, float(lists if weights is None else weights.sum()), several
+        teaches = bool(self.train.teaches.any())
+        return lists, float(lists if weights is None else weights.sum()), teaches
 
     def port(self) -> tuple[str, int]:
         """This machine, and a port of it that is free."""
@@ -723,13 +723,14 @@ class ClusterRows:
 
     def __init__(self, shards: _Shards, start: BoostingState, seed: int) -> None:
         self.shards = shards
-        lists, weights, several = zip(*shards.call("about"), strict=True)
-        if not any(several):
-            raise ValueError(
-                "there is nothing to learn: every list has one label only. Is y right, and qid?"
-            )
+        lists, weights, teach = zip(*shards.call("about"), strict=True)
         if not sum(weights) > 0:
             raise ValueError("weights are not all 0")
+        if not any(teach):
+            raise ValueError(
+                "there is nothing to learn: every list that weighs more than 0 has one label only. "
+                "Are y, qid and weights right?"
+            )
         self.lists = lists
         joined = shards.call("join", self._network(), sum(weights) / sum(lists), seed, ranked=True)
         slopes, numbers = (sum(each) for each in zip(*(first for first, _ in joined), strict=True))

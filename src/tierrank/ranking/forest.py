@@ -460,6 +460,9 @@ class LightGBMTrees:
                 X, params=self._params, categorical_feature=list(settings.categorical)
             )
             if network is not None:  # before the bins are made, together
+                # a thread is told to be quiet by the first parameters it reads, else it prints
+                # the ports that a network tries
+                lightgbm.Dataset(np.zeros((1, 1)), params=self._params).construct()
                 self._network = lightgbm.Booster({**self._params, **network}, self._rows)
             self._rows.construct()
             if valid_X is not None:

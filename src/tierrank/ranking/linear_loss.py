@@ -343,7 +343,7 @@ def covariance(loss: LinearLoss, point: AnyArray, kind: Uncertainty, names: list
     ValueError
         if I is singular, naming the features that make it so, or if there are too few lists
     """
-    told = int((loss.tiers.n_tiers > 1).sum())
+    told = int(((loss.tiers.n_tiers > 1) & (loss._weights > 0)).sum())
     if kind == "sandwich" and told <= len(point):
         raise ValueError(
             f"{told} lists with several tiers are too few to see how {len(point)} estimates vary "

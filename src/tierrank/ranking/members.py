@@ -169,8 +169,7 @@ def mean_of(states: Sequence[dict[str, float]]) -> dict[str, float]:
 def resampled(rows: TrainingRows, seed: int) -> TrainingRows:
     """A bootstrap sample of the lists, by weights."""
     own = np.ones(len(rows.tiers)) if rows.weights is None else rows.weights
-    teaches = (rows.tiers.n_tiers.numpy() > 1) & (own > 0)
-    return replace(rows, weights=own * times_drawn(teaches, seed))
+    return replace(rows, weights=own * times_drawn(rows.teaches, seed))
 
 
 def times_drawn(teaches: AnyArray, seed: int) -> AnyArray:

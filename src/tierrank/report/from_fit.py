@@ -18,7 +18,6 @@ from tierrank.aggregation.item_ranks import (
 )
 from tierrank.aggregation.lists import CountedLists
 from tierrank.aggregation.mixture import MixtureGroup
-from tierrank.aggregation.paired import PairedTies
 from tierrank.aggregation.periods import first_and_last
 from tierrank.aggregation.quasi_variances import quasi_variances
 from tierrank.aggregation.results import FittedWorths
@@ -156,7 +155,7 @@ def page_of(
         records = np.round(records)
         pairs = None if pairs is None else pairs.rounded()
     chosen = scale_from(scale, anchor)
-    model_text, tie_says = _in_words(fitted)
+    model_text, tie_says = fitted.in_words()
     first = [fitted.items_[code] for code in sure.order[:MOST_PAIRED]]
     return AggregationPage(
         title=title,
@@ -271,55 +270,13 @@ def _tied(lists: CountedLists, records: FloatArray, games: bool) -> float:
     return tied / pairs if pairs else 0.0
 
 
-def _in_words(fitted: FittedWorths) -> tuple[str, str]:
-    """The model, and what a tie says to it, in a sentence each."""
-    kind = fitted.model if isinstance(fitted, PairedTies | WorthsThroughTime) else "plackett-luce"
-    told = fitted.described()
-    if kind == "davidson":
-        text = "Davidson's model: the better of two wins more often, and equals tie most often."
-        tie = "A tie is an outcome of its own, likeliest between equals: it says two are close."
-    elif kind == "rao-kupper":
-        text = "Rao and Kupper's model: a game is a tie if the two are too close to be told apart."
-        tie = "A tie is a difference too small to be noticed: it says that two are close."
-    elif kind == "bradley-terry":
-        text = "The Bradley-Terry model: the odds of a win are the ratio of the two worths."
-        tie = {
-            "half": "A tie counts as half a win and half a loss.",
-            "drop": "Ties were left out.",
-        }.get(told.get("ties", ""), "There are no ties in these games.")
-    elif told.get("model", "").startswith(("pl-partition", "plackett-luce")):
-        text = (
-            "The Plackett-Luce model, exact with ties: each next place of a list goes to one of "
-            "the items that are left, in proportion to their worths."
-        )
-        tie = (
-            "A tie is an order that nobody saw: it speaks for neither of the two, and does not "
-            "say that they are close."
-        )
-    else:
-        text = f"Worths by {told.get('model', 'a model of rankings')}."
-        tie = "What a tie says is for the objective to decide."
-    if told.get("home"):
-        text += " The first side has an advantage, which is estimated and taken out."
-    if isinstance(fitted, MixtureGroup):
-        text += (
-            " Nobody said which list is of which group: each counts here by its probability to be "
-            "of this one, so that numbers of lists are rounded."
-        )
-    if isinstance(fitted, WorthsThroughTime):
-        text += " Worths change from period to period by random steps; these are the last ones."
-    if (prior := told.get("prior", "none")) != "none":
-        text += f" A prior ({prior}) keeps worths of rarely seen items near the average."
-    return text, tie
-
-
 def _pair_model(fitted: FittedWorths, sure: _Uncertainty, tie_says: str) -> PairModel:
     """What the page needs for the probability that one of two beats the other."""
     own: dict[str, Any] = {}
-    if isinstance(fitted, PairedTies | WorthsThroughTime) and "tie" in fitted._extras:
-        own = {"kind": fitted.model, "tie": fitted._extras["tie"]}
+    if "tie" in fitted._extras:
+        own = {"kind": fitted.described()["model"], "tie": fitted._extras["tie"]}
         if sure.covariance is not None:
-            whole, size = fitted.covariance_, len(fitted.items_)
+            whole, size = fitted._parameter_covariance(fitted._kind(None)), len(fitted.items_)
             at = size + list(fitted._extras).index("tie")
             own |= {"tie_variance": float(whole[at, at]), "tie_covariance": whole[at, sure.order]}
     if sure.covariance is not None:

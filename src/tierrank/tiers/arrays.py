@@ -13,9 +13,12 @@ import torch
 from torch import Tensor
 
 from tierrank._types import AnyArray, IntArray
+from tierrank.errors import Argument, ArgumentError
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+
+MOST = 2**53  # beyond it, decimals are not whole numbers any more
 
 # Of which type all ids of a list are, if numpy made this kind of array of it without a change.
 _PURE: dict[str, set[type]] = {"U": {str}, "S": {bytes}, "f": {float}}
@@ -319,3 +322,38 @@ def checked_lengths(lengths: AnyArray, rows: int, what: str) -> IntArray:
             "every row must belong to exactly one list."
         )
     return sizes
+
+
+def whole_numbers(
+    name: str,
+    given: Any,
+    count: int,
+    least: int,
+    most: int = MOST,
+    *,
+    each: str = "entry",
+    where: str = "in entry",
+) -> IntArray:
+    """Whole numbers in a range, one for each of so many; refuses others, and names the first."""
+    values = np.asarray(given)
+    if values.shape != (count,):
+        raise ArgumentError(
+            Argument(name), f" has shape {list(values.shape)}, not {[count]}: give one a {each}."
+        )
+    try:
+        if values.dtype.kind in "mMc":  # dates would be taken for days
+            raise TypeError
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            Argument(name), f" holds no numbers, but {values.dtype}: give whole numbers."
+        ) from None
+    wrong = ~((numbers >= least) & (numbers <= most) & (numbers == np.floor(numbers)))
+    if wrong.any():
+        at = int(wrong.argmax())
+        limit = f"{most:,}" if most < MOST else "2^53"
+        raise ArgumentError(
+            Argument(name), f" is {values[at]} {where} {at} (counted from 0): give whole "
+            f"numbers, {least:,} to {limit}.",
+        )  # fmt: skip
+    return numbers.astype(np.int64)
