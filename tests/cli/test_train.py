@@ -438,6 +438,7 @@ def test_the_same_command_gives_the_same_files(run, fold, tmp_path):
         (["--objective-param", "k"], 1, "write it as NAME=VALUE"),
         (["--objective-param", "k=3"], 1, "do not fit pl-partition"),
         (["--set", "trees=5"], 1, "a linear ranker has no such setting"),
+        (["--set", "l2=much"], 1, "--set l2: 'much' is no number, as l2=0.0 has one"),
         (["--metric", "ndgc"], 1, "did you mean 'ndcg'"),
         (["--features", "scaled"], 1, "there are no features 'scaled'"),
         (["--fold", "1"], 1, "is a file, so it has no folds"),

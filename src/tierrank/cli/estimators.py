@@ -153,14 +153,17 @@ def checked_settings(
     kind: str,
     options: Mapping[str, str] = OPTIONS,
 ) -> dict[str, Any]:
-    """Settings whose names the ranker knows and that have no option of their own."""
-    for name in settings:
+    """Settings whose names the ranker knows and that have no option of their own.
+
+    What is a share or a rate if not given takes no word.
+    """
+    for name, value in settings.items():
         ours = names.THEIR_WORDS.get(name, name)
         if ours in options:
             raise ValueError(f"--set {name}: use {options[ours]}.")
         if ours != name and ours in known:
-            value = f'{{"{name}": …}}' if ours == "library_params" else "…"
-            raise ValueError(f"--set {name}: a {kind} ranker has it as --set {ours}={value}.")
+            its = f'{{"{name}": …}}' if ours == "library_params" else "…"
+            raise ValueError(f"--set {name}: a {kind} ranker has it as --set {ours}={its}.")
         if name not in known:
             free = [each for each in known if each not in options]
             guess = names.did_you_mean(name, free)
@@ -168,6 +171,9 @@ def checked_settings(
                 f"--set {name}: a {kind} ranker has no such setting.{guess} "
                 f"It has {', '.join(free)}."
             )
+        usual = known[name]
+        if isinstance(value, str) and isinstance(usual, float):
+            raise ValueError(f"--set {name}: {value!r} is no number, as {name}={usual} has one.")
     return dict(settings)
 
 
