@@ -73,7 +73,8 @@ html_sidebars = {"index": [], "start": []}
 NOT_FOR_PEOPLE = {
     "__init__", "from_state", "to_state", "extra_repr",
     "tables", "kept",  # of Tiers, to the kernels
-    "hashes", "packed", "unpacked", "recoded", "either_way",  # of rankings and games in parts
+    # of rankings and games in parts
+    "hashes", "packed", "unpacked", "recoded", "either_way", "lower_first",
     "compared",  # of a fit, to reports
     "spelled", "further_down",  # of errors, to commands and readers
 }  # fmt: skip

@@ -154,9 +154,11 @@ def test_the_recipe_for_conda_has_the_version_and_the_needs_of_the_project():
     recipe = yaml.safe_load(jinja2.Template(text).render(asked))
     assert recipe["package"] == {"name": "tierrank", "version": PROJECT["version"]}
     needs = {each.replace(" ", "") for each in recipe["requirements"]["run"]}
-    assert {each.replace("pytorch", "torch") for each in needs - {"python"}} == set(
-        PROJECT["dependencies"]
-    )
+    python = f"python{PROJECT['requires-python']}"
+    assert {each.replace("pytorch", "torch") for each in needs} == {
+        python, *PROJECT["dependencies"]
+    }  # fmt: skip
+    assert python in {each.replace(" ", "") for each in recipe["requirements"]["host"]}
     for file in recipe["test"]["source_files"]:
         assert (ROOT / file).is_file()
 

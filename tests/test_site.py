@@ -27,6 +27,9 @@ QUESTIONS = {
     "an item that always wins": ("how-to/always-wins.html", "prior="),
     "warm start": ("how-to/warm-start.html", "init_model="),
     "probabilities for new lists": ("how-to/new-lists.html", "log_prob"),
+    "labels out of a million": ("extreme.html", "ExtremeRanker"),
+    "rated responses of a language model": ("preference.html", "dpo_loss"),
+    "votes for one of two models": ("paired-ties.html", "PairedTies"),
 }
 
 

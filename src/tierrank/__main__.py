@@ -10,6 +10,9 @@ INTERRUPTED = 130  # what a shell reports of a command that Ctrl-C ended
 
 def main() -> None:
     """Run the command; Ctrl-C ends it in silence, also while it is still being loaded."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by who started this, as with >&-
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     try:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _interrupt)

@@ -121,8 +121,7 @@ def metric_name(name: str) -> tuple[str, int | None]:
     found = spelled.get(plain(stem))
     if found is None:
         raise ValueError(
-            f"there is no metric {name!r}; {hint(stem, spelled)}The metrics are "
-            f"{', '.join(METRICS)}"
+            f"there is no metric {name!r}{hint(stem, spelled)}The metrics are {', '.join(METRICS)}"
         )
     if not at:
         return found, None
@@ -138,7 +137,7 @@ def label_metric_name(name: str) -> tuple[str, int]:
     found = spelled.get(plain(stem))
     if found is None:
         raise ValueError(
-            f"there is no metric of labels {name!r}; {hint(stem, spelled, '@5')}The metrics are "
+            f"there is no metric of labels {name!r}{hint(stem, spelled, '@5')}The metrics are "
             f"{', '.join(LABEL_METRICS)}, each with a number of places, as in PSP@5."
         )
     if not at:
@@ -264,9 +263,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def hint(name: str, known: Mapping[str, str], ending: str = "") -> str:
-    """A question after the nearest of known names, which stand behind their `plain` spellings."""
+    """The end of a sentence: a question after the nearest of known names, if one is near.
+
+    They stand behind their `plain` spellings.
+    """
     close = difflib.get_close_matches(plain(name), known, n=1)
-    return f"did you mean {known[close[0]] + ending!r}? " if close else ""
+    return f"; did you mean {known[close[0]] + ending!r}? " if close else ". "
 
 
 def plain(name: str) -> str:

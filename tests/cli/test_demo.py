@@ -153,3 +153,29 @@ def test_standard_output_on_a_full_disk_is_one_line(arguments):
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert ran.returncode == 1
     assert re.fullmatch(r"Error: .*No space left on device\n", ran.stderr)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of POSIX")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_as_one_that_nobody_reads(closed):
+    command = f"{sys.executable} -m tierrank objectives pl-partition {closed}"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert ran.returncode == 0
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "typed", [("--csv", "votes.jsonl"), ("--features", "a.csv", "--json", "a.csv"),
+              ("--csv", "link"), ("--plot", "votes.jsonl")]
+)  # fmt: skip
+def test_no_command_writes_over_what_it_reads(run, tmp_path, monkeypatch, typed):
+    monkeypatch.chdir(tmp_path)
+    votes = '["ann", "bob"]\n["bob", "ann"]\n'
+    Path("votes.jsonl").write_text(votes)
+    Path("a.csv").write_text("item,x\nann,1\nbob,2\n")
+    Path("link").symlink_to("votes.jsonl")
+    ran = run("aggregate", "votes.jsonl", *typed)
+    assert ran.code == 2
+    assert f"{typed[-1]}: is what is read, give another file to write" in ran.text
+    assert Path("votes.jsonl").read_text() == votes
+    assert Path("a.csv").read_text() == "item,x\nann,1\nbob,2\n"

@@ -110,7 +110,8 @@ def test_conventions_reach_the_metrics(run, model, tmp_path):
     ("arguments", "code", "message"),
     [
         (["{model}", "{data}", "--json", "--csv"], 2, "give one of them"),
-        (["{model}", "{data}", "--metric", "ndgc"], 1, "did you mean 'ndcg'"),
+        (["{model}", "{data}", "--metric", "ndgc"], 1, "'ndgc'; did you mean 'ndcg'? The metrics"),
+        (["{model}", "{data}", "--metric", "speed"], 1, "no metric 'speed'. The metrics are"),
         (["{model}", "{data}", "--metric", "map", "--metric", "map"], 1, "one metric twice"),
         (["{model}", "{data}", "--metric", "tau-b", "--gain", "linear"], 1, "--gain means nothing"),
         (["{model}", "{data}", "--gain", "log"], 1, "gain"),
@@ -129,13 +130,15 @@ def test_conventions_reach_the_metrics(run, model, tmp_path):
         (["{wrong}", "{data}"], 1, "line 2: 'b' is no score"),
         (["{infinite}", "{data}"], 1, "line 1: the score is inf"),
         (["{table}", "{data}"], 1, "has no column called score"),
+        (["{long}", "{data}"], 1, "cannot be read as CSV: field larger than field limit"),
     ],
 )
 def test_wrong_arguments_are_explained(run, fold, model, tmp_path, arguments, code, message):
     files = {"short.txt": "1\n2\n", "wrong.txt": "1\nb\n", "infinite.txt": "inf\n"}
-    for name, text in (files | {"table.csv": "a,b\n1,2\n"}).items():
+    files |= {"table.csv": "a,b\n1,2\n", "long.csv": f"score,note\n1,{'x' * 200_000}\n"}
+    for name, text in files.items():
         (tmp_path / name).write_text(text)
-    places = {name.partition(".")[0]: tmp_path / name for name in [*files, "table.csv"]}
+    places = {name.partition(".")[0]: tmp_path / name for name in files}
     places |= {"model": model, "data": fold / "test.txt"}
     ran = run("evaluate", *(each.format(**places) for each in arguments))
     assert ran.code == code

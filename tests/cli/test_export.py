@@ -88,3 +88,21 @@ def test_what_is_wrong_is_said_in_the_words_of_the_command(run, model, boosted_m
         assert ran.code == code, ran.text
         assert message in " ".join(ran.text.split()), ran.text
         assert "Traceback" not in ran.text
+
+
+def test_a_file_of_names_may_be_of_any_editor_and_is_not_written_over(run, boosted_model, tmp_path):
+    width, names = tr.load(boosted_model).n_features_in_, tmp_path / "names.txt"
+    names.write_bytes(("\ufeff" + "".join(f"fäature_{n}\r\n" for n in range(width))).encode())
+    out = tmp_path / "scorer.json"
+    ran = run("export", boosted_model, out, "--to", "solr", "--feature-names", names)
+    assert ran.code == 0, ran.text
+    features = json.loads((tmp_path / "scorer.features.json").read_text("utf-8"))
+    assert [each["name"] for each in features] == [f"fäature_{n}" for n in range(width)]
+    names.write_bytes(names.read_bytes().decode("utf-8-sig").encode("latin-1"))
+    for arguments, code, message in (
+        ([out], 1, "names.txt: is not UTF-8"),
+        ([names], 2, "is what is read, give another file to write"),
+    ):
+        ran = run("export", boosted_model, *arguments, "--to", "solr", "--feature-names", names)
+        assert ran.code == code, ran.text
+        assert message in ran.text

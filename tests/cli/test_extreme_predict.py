@@ -205,3 +205,11 @@ def shown_on_terminal(monkeypatch):
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
     monkeypatch.setattr(progress, "stderr", lambda: console)
     return console.file
+
+
+def test_the_data_are_not_written_over(predict, files):
+    text = (files / "test.txt").read_bytes()
+    ran = predict(files / "test.txt", "--out", files / "test.txt")
+    assert ran.code == 2
+    assert "is what is read, give another file to write" in ran.text
+    assert (files / "test.txt").read_bytes() == text

@@ -219,3 +219,19 @@ def test_standard_input_that_finds_no_room_is_one_line_that_names_it(run, model,
         ran = run("predict", model, "-", input=content)
     assert ran.code == 1
     assert re.fullmatch(r"Error: \S+/standard input: File too large\n", ran.err)
+
+
+def test_the_data_are_not_written_over(run, fold, model, tmp_path):
+    text = (fold / "test.txt").read_bytes()
+    (tmp_path / "link.txt").symlink_to(fold / "test.txt")
+    for data, out in (("test.txt", "test.txt"), ("test.txt", "../link.txt")):
+        ran = run("predict", model, fold / data, "--out", fold / out)
+        assert ran.code == 2
+        assert "is what is read, give another file to write" in ran.text
+    assert (fold / "test.txt").read_bytes() == text
+
+
+def test_a_place_where_nothing_can_be_written_is_refused_before_the_work(run, fold, model):
+    ran = run("predict", model, fold / "test.txt", "--out", fold)
+    assert ran.code == 2
+    assert "is a folder, give the name of a file" in ran.text

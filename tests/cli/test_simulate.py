@@ -70,6 +70,13 @@ def test_at_most_so_many_items_stand_above_the_rest(run, tmp_path):
         (["lists.csv", "--truth", "lists.csv"], 2, "the rankings are in this file"),
         (["/dev/null/lists.csv"], 2, "OUT: nothing can be written there"),
         ([], 2, "Missing argument 'OUT'"),
+        (["lists.jsonl", "--rows", "1e8"], 2, "--rows means nothing to OUT, a file of lists"),
+        (["lists.jsonl", "--games"], 2, "--games means nothing to OUT"),
+        (["--out", "votes", "--lists", 5], 2, "--lists means nothing to --out, a table of --rows"),
+        (["--out", "votes", "--tiers", 3], 2, "--tiers means nothing to --out"),
+        (["--out", "votes", "--most-above", 3], 2, "--most-above means nothing to --out"),
+        (["--out", "votes", "--rows", "inf"], 2, "--rows is a number of rows"),
+        (["--out", "votes", "--rows", "nan"], 2, "Invalid value for '--rows'"),
     ],
 )
 def test_what_cannot_be_drawn_or_written_is_refused(

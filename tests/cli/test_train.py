@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from collections import Counter
 
 import numpy as np
@@ -437,10 +438,16 @@ def test_the_same_command_gives_the_same_files(run, fold, tmp_path):
         (["--objective-param", "k"], 1, "write it as NAME=VALUE"),
         (["--objective-param", "k=3"], 1, "do not fit pl-partition"),
         (["--set", "trees=5"], 1, "a linear ranker has no such setting"),
+        (["--set", "l2=much"], 1, "--set l2: 'much' is no number, as l2=0.0 has one"),
         (["--metric", "ndgc"], 1, "did you mean 'ndcg'"),
         (["--features", "scaled"], 1, "there are no features 'scaled'"),
         (["--fold", "1"], 1, "is a file, so it has no folds"),
         (["--drop", "a"], 1, "is no table"),
+        (["--label", "grade"], 1, "is no table, so it has no columns for --label"),
+        (["--query", "session"], 1, "is no table, so it has no columns for --query"),
+        (["--valid", "."], 1, ".: is a folder: give one of its files."),
+        (["--features", "impute:by=1"], 1, "has no parameter 'by'. It has value, indicator"),
+        (["--init-model", "nowhere"], 1, "nowhere: there is no such folder"),
         (["--valid", "nowhere.txt"], 1, "nowhere.txt"),
         (["--valid", "x.csv"], 1, "one is a table and one is not"),
         (["--valid", "x", "--valid-fraction", "0.2"], 1, "leave out --valid-fraction"),
@@ -503,6 +510,15 @@ def test_a_full_disk_is_one_line_that_names_the_path_and_leaves_nothing(
     assert not (tmp_path / "scores.csv").exists()
     assert not list(tmp_path.rglob("*.part"))
     tr.load(model)
+
+
+def test_a_library_that_is_missing_leaves_nothing_to_resume(run, fold, tmp_path, monkeypatch):
+    typed = ["train", fold / "train.txt", "--model", "neural", "--out", tmp_path / "model"]
+    monkeypatch.setitem(sys.modules, "lightning_fabric", None)  # importing it fails
+    ran = run(*typed, "--set", "max_epochs=1")
+    assert ran.code == 1
+    assert 'pip install "tierrank[neural]"' in ran.text
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.data

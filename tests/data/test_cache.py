@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +194,9 @@ def test_what_is_wrong_with_a_table_has_its_place(tmp_path: Path) -> None:
     table.write_text("qid,label,x\n")
     with pytest.raises(TableError, match="no row"):
         read_table(table, cache=True)
+    table.write_text("")
+    with pytest.raises(TableError, match="the file is empty"):
+        read_table(table, cache=True)
     packed = tmp_path / "a.csv.gz"
     packed.write_bytes(b"")
     with pytest.raises(TableError, match="unpack it"):
@@ -244,6 +250,11 @@ def test_the_second_stage_goes_on_too(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(KeyboardInterrupt), cache.watching(stop):
         read_letor(file, cache=True)
     same_rows(read_letor(file), read_letor(file, cache=True))
+    (tmp_path / "train.txt.cache" / "cache.json").unlink()
+    with pytest.raises(KeyboardInterrupt), cache.watching(stop):
+        read_letor(file, cache=True)
+    same_rows(read_letor(file, dense=False), read_letor(file, dense=False, cache=True))
+    assert not (tmp_path / "train.txt.cache" / "X.npy").exists()  # of the way not gone
 
 
 def test_a_source_that_has_changed_is_converted_anew(tmp_path: Path) -> None:
@@ -340,6 +351,48 @@ def test_a_fault_of_the_text_has_its_line_and_leaves_nothing(tmp_path: Path) -> 
         assert "line 501" in str(in_pieces.value)
         assert str(in_pieces.value) == str(in_memory.value)
         assert not (tmp_path / "bad.txt.cache").exists()
+
+
+def test_who_waited_for_a_file_that_was_refused_begins_in_a_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, locked, waited = letor(tmp_path / "train.txt"), storage.locked, []
+
+    @contextmanager
+    def after_another(path: Path, flags: int) -> Iterator[None]:
+        with locked(path, flags):
+            if not waited:  # who held the lock has removed the folder with it
+                waited.append(path)
+                shutil.rmtree(path.parent)
+            yield
+
+    monkeypatch.setattr(storage, "locked", after_another)
+    same_rows(read_letor(file), read_letor(file, cache=True))
+    assert waited
+    same_rows(read_letor(file), read_letor(file, cache=True))
+
+
+def test_a_strangers_progress_reaches_no_other_file(tmp_path: Path) -> None:
+    file = letor(tmp_path / "train.txt")
+
+    def stop(path: Path, share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), cache.watching(stop):
+        read_letor(file, cache=True)
+    (tmp_path / "mine.npy").write_bytes(bytes(1000))
+    path = tmp_path / "train.txt.cache" / "progress.json"
+    progress = json.loads(path.read_bytes())
+    progress["arrays"]["../mine"] = {"dtype": "<f8", "shape": [0], "crc32": 0}
+    for lacking in ((), ("byte_order",)):
+        changed = {key: value for key, value in progress.items() if key not in lacking}
+        changed["checksum"] = storage.checksum(changed)
+        path.write_bytes(storage.canonical(changed))
+        same_rows(read_letor(file), read_letor(file, cache=True))
+        shutil.rmtree(path.parent)
+        with pytest.raises(KeyboardInterrupt), cache.watching(stop):
+            read_letor(file, cache=True)
+    assert (tmp_path / "mine.npy").read_bytes() == bytes(1000)
 
 
 def test_rows_without_a_query_after_others_are_refused(tmp_path: Path) -> None:

@@ -202,6 +202,23 @@ def test_a_damaged_archive_is_refused(read, suffix):
         read(whole)
 
 
+@pytest.mark.parametrize(
+    ("start", "how"), [(b"\x28\xb5\x2f\xfd", "by zstd"), (b"PK\x03\x04", "in a zip archive")]
+)
+def test_what_is_packed_in_another_way_is_refused_by_its_name(read, start, how):
+    with pytest.raises(LetorError, match=rf"is packed {how}: unpack it, or pack it as \.gz"):
+        read(start + bytes(range(40)), name="data.txt")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_text_that_a_shell_of_windows_wrote_is_refused_by_its_encoding(read, encoding):
+    text = "\ufeff" * (encoding == "utf-16-be") + ROW
+    with pytest.raises(
+        LetorError, match=r"data\.txt, line 1: the text is UTF-16: save it as UTF-8"
+    ):
+        read(text.encode(encoding))
+
+
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(LetorError, match=r"is a folder: .*read_letor_fold"):
         read_letor(tmp_path)

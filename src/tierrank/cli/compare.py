@@ -20,6 +20,7 @@ from tierrank.cli.options import (
     stderr,
     stdout,
 )
+from tierrank.names import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -195,8 +196,8 @@ def _show(data: Path, comparison: Comparison, standings: Sequence[Standing], fol
     from tierrank.cli.progress import duration
     from tierrank.report.tables import standings_table
 
-    queries = max(each.queries for each in standings)
-    title = f"{data}: {queries:,} test queries in {folds} fold{'s' * (folds != 1)}"
+    queries = counted(max(each.queries for each in standings), "test query", "test queries")
+    title = f"{data}: {queries} in {counted(folds, 'fold')}"
     times = {name: duration(seconds) for name, seconds in comparison.seconds().items()}
     console = stdout()
     console.print(

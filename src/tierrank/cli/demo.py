@@ -6,6 +6,7 @@ finds the worths again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,7 +74,7 @@ def demo(
     items: Annotated[int, option("Items to rank.", min=3)] = 30,
     lists: Annotated[int, option("Lists in the largest data set.", min=8)] = 4000,
     tiers: Annotated[int, option("Tiers a list is cut into.", min=2)] = 4,
-    seed: Annotated[int, option("Seed of the simulation.")] = 0,
+    seed: Seed = 0,
     out: Annotated[Path, option(
         "Where to save the plot (.png, .pdf or .svg).", callback=_picture
     )] = DEFAULT_PLOT,
@@ -271,9 +272,11 @@ def simulate(
         "behind. Large ones are best as .jsonl.", metavar="OUT")] = None,
     items: Annotated[int | None, option(
         "Items to rank.", min=2, default="100, and 100,000 with --rows")] = None,
-    lists: Annotated[int, option("Lists.", min=1)] = 1000,
-    tiers: Annotated[int, option("Tiers of each list, the last one among them.", min=2)] = 4,
-    most_above: Annotated[int, option("Items above the last tier, at most.", min=1)] = 500,
+    lists: Annotated[int | None, option("Lists.", min=1, default="1000")] = None,
+    tiers: Annotated[int | None, option(
+        "Tiers of each list, the last one among them.", min=2, default="4")] = None,
+    most_above: Annotated[int | None, option(
+        "Items above the last tier, at most.", min=1, default="500")] = None,
     seed: Seed = 0,
     truth: Annotated[Path | None, option(
         "Write the true log-worths, with mean 0, as CSV: item, log_worth.", metavar="FILE")] = None,
@@ -281,8 +284,8 @@ def simulate(
     out: Annotated[Path | None, option(
         "In place of OUT: a new folder of Parquet files (or one file, .parquet) with --rows rows, "
         "votes of 2 to 8 of the items, with ties.", metavar="FOLDER", panel=_ROWS)] = None,
-    rows: Annotated[float, option(
-        "Rows of all files, as in 1e8.", min=2, panel=_ROWS)] = 1e6,
+    rows: Annotated[float | None, option(
+        "Rows of all files, as in 1e8.", min=2, panel=_ROWS, default="1e6")] = None,
     games: Annotated[bool, option(
         "Games of two with ties in place of votes.", "--games", panel=_ROWS)] = False,
 ) -> None:  # fmt: skip
@@ -302,16 +305,27 @@ def simulate(
         check_file(truth, "--truth")
         if truth.absolute() in (each.absolute() for each in (target, out) if each is not None):
             raise typer.BadParameter("--truth: the rankings are in this file, give another")
+    idle = (
+        {"--lists": lists, "--tiers": tiers, "--most-above": most_above}
+        if target is None
+        else {"--rows": rows, "--games": games or None}
+    )
+    for name, value in idle.items():
+        if value is not None:
+            there = "--out, a table of --rows" if target is None else "OUT, a file of lists"
+            raise typer.BadParameter(f"{name} means nothing to {there}: leave it out")
     if target is None:
         assert out is not None
-        items, whole = items or 100_000, int(rows)
+        if rows is not None and not math.isfinite(rows):
+            raise typer.BadParameter(f"--rows is a number of rows, such as 1e8, not {rows}")
+        items, whole = items or 100_000, int(rows or 1e6)
         true = _write_rows(out, items, whole, games, seed)
         write(truth, "The truth", lambda: _truth_csv(true))
         what = "games" if games else "rows of votes"
         stderr().print(f"{whole:,} {what} on {items:,} items are in {out}", markup=False,
                        soft_wrap=True)  # fmt: skip
         return
-    items = items or 100
+    items, lists, tiers, most_above = items or 100, lists or 1000, tiers or 4, most_above or 500
     check_file(target, "OUT")
     _check_format(target, items, lists)
     with waiting("Drawing rankings"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from tierrank import names
@@ -152,14 +153,17 @@ def checked_settings(
     kind: str,
     options: Mapping[str, str] = OPTIONS,
 ) -> dict[str, Any]:
-    """Settings whose names the ranker knows and that have no option of their own."""
-    for name in settings:
+    """Settings whose names the ranker knows and that have no option of their own.
+
+    What is a share or a rate if not given takes no word.
+    """
+    for name, value in settings.items():
         ours = names.THEIR_WORDS.get(name, name)
         if ours in options:
             raise ValueError(f"--set {name}: use {options[ours]}.")
         if ours != name and ours in known:
-            value = f'{{"{name}": …}}' if ours == "library_params" else "…"
-            raise ValueError(f"--set {name}: a {kind} ranker has it as --set {ours}={value}.")
+            its = f'{{"{name}": …}}' if ours == "library_params" else "…"
+            raise ValueError(f"--set {name}: a {kind} ranker has it as --set {ours}={its}.")
         if name not in known:
             free = [each for each in known if each not in options]
             guess = names.did_you_mean(name, free)
@@ -167,6 +171,9 @@ def checked_settings(
                 f"--set {name}: a {kind} ranker has no such setting.{guess} "
                 f"It has {', '.join(free)}."
             )
+        usual = known[name]
+        if isinstance(value, str) and isinstance(usual, float):
+            raise ValueError(f"--set {name}: {value!r} is no number, as {name}={usual} has one.")
     return dict(settings)
 
 
@@ -232,10 +239,12 @@ def _step(text: str) -> Any:
     from tierrank.ranking.features import TRANSFORMERS
 
     name, params = _parse_step(text)
-    try:
-        return TRANSFORMERS[name](**params)
-    except TypeError as error:
-        raise ValueError(f"--features {text}: {error}") from None
+    known = signature(TRANSFORMERS[name]).parameters
+    for each in params:
+        if each not in known:
+            has = f"It has {', '.join(known)}" if known else "It has none"
+            raise ValueError(f"--features {text}: {name} has no parameter {each!r}. {has}.")
+    return TRANSFORMERS[name](**params)
 
 
 def _use_xgboost(params: dict[str, Any]) -> None:

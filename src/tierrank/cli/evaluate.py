@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from tierrank.cli import options
 from tierrank.cli.options import Cluster, app, argument, explained, option, stdout
 from tierrank.errors import ArgumentError
-from tierrank.names import metric_name
+from tierrank.names import counted, metric_name
 
 if TYPE_CHECKING:
     from tierrank._types import FloatArray
@@ -88,8 +88,8 @@ def evaluate(
     found = standings(values, seed=seed)
     chosen = {key: value for key, value in conventions.items() if value is not None}
     if not written.write(found, data=options.named(data), conventions=chosen):
-        queries = max(each.queries for each in found)
-        title = f"{options.named(data)}: {queries:,} quer{'ies' if queries != 1 else 'y'}"
+        queries = counted(max(each.queries for each in found), "query", "queries")
+        title = f"{options.named(data)}: {queries}"
         console = stdout()
         console.print(standings_table(found, title=title, width=console.width))
 
@@ -246,7 +246,10 @@ def read_scores(path: Path, rows: int) -> FloatArray:
 
     text = read_bytes(path).decode("utf-8-sig", errors="replace")
     if without_compression(path).suffix.lower() == ".csv":
-        lines = list(csv.reader(io.StringIO(text)))
+        try:
+            lines = list(csv.reader(io.StringIO(text)))
+        except csv.Error as error:
+            raise DataFileError(path, None, f"cannot be read as CSV: {error}.") from None
         if not lines or "score" not in lines[0]:
             raise DataFileError(path, 1, "has no column called score: name one so.")
         place = lines[0].index("score")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,20 +28,17 @@ from tierrank.cli.extreme_train import (
     widened,
 )
 from tierrank.cli.options import argument, explained, extreme, note, option, stderr, stdout
+from tierrank.names import counted
 
 if TYPE_CHECKING:
-    from tierrank._types import AnyArray, IntArray
-    from tierrank.extreme.ranker import ExtremeRanker
-
-    Block = tuple[IntArray, AnyArray]
-    from collections.abc import Sequence
-
     from rich.table import Table
 
-    from tierrank._types import IntArray
+    from tierrank._types import AnyArray, IntArray
     from tierrank.data import MultiLabelData
+    from tierrank.extreme.ranker import ExtremeRanker
     from tierrank.ranking.comparison import Standing
 
+    Block = tuple[IntArray, AnyArray]
 
 INNER_BLOCK = 256  # rows that the ranker takes at once: so blocks here do not change its sums
 _SCORES = 1 << 28  # that are computed between two looks at the clock
@@ -75,6 +72,8 @@ def predict(
     npz = out is not None and out.suffix.lower() == ".npz"
     if npz and not scores:
         raise typer.BadParameter("an .npz file holds scores: leave out --no-scores")
+    if out is not None:
+        options.check_file(out, "--out")
     options.use_threads(threads)
     ranker = load_model(model)
     check(ranker, k, propensity)
@@ -225,7 +224,7 @@ def evaluate(
     results = _standings(first, rows, places, counts, (a, b), seed)
     about = {"data": str(data), "rows": len(rows), "propensity": propensity, "a": a, "b": b}
     if not written.write(results, **about):
-        _show(results, f"{data}: {len(rows):,} row{'s' * (len(rows) != 1)}, in percent", places)
+        _show(results, f"{data}: {counted(len(rows), 'row')}, in percent", places)
 
 
 @dataclass(frozen=True)

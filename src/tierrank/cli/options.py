@@ -28,6 +28,7 @@ from typer.core import TyperGroup
 
 from tierrank.__main__ import INTERRUPTED as INTERRUPTED
 from tierrank.errors import Argument, ArgumentError, ArgumentWarning, Column
+from tierrank.names import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +48,7 @@ _OPTIONS = {
     "cache": "--cache-folder", "variance": "--innovation", "keep": "--by, --time or --clusters",
     "covariates": "--covariate", "keep_items": "--covariate",
 }  # fmt: skip
+_WRITTEN = ("out", "json", "csv", "plot", "card", "truth", "target")  # options that name files
 COLUMNS = {"wins": ("--first-wins", "--second-wins"), "ties": ("--tied",)}
 # What a terminal would obey, but for the line break.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -185,6 +187,7 @@ def explained(command: Callable[..., None]) -> Callable[..., None]:
             warnings.showwarning = _as_note
             try:
                 _look_for_inputs(options)
+                _keep_inputs(options)
                 for name, group in groups.items():
                     own = {each.name: options.pop(each.name) for each in fields(group)}
                     options[name] = group(**own)
@@ -236,7 +239,8 @@ def _look_for_inputs(options: Mapping[str, Any]) -> None:
             if any(path.parent.glob(path.name)):  # a pattern
                 continue
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    models = [model] if isinstance(model := options.get("model"), Path) else []
+    typed = (options.get(name) for name in ("model", "init_model"))
+    models = [model for model in typed if isinstance(model, Path)]
     for ranker in options.get("rankers", ()):
         if ranker.is_dir():
             models.append(ranker)
@@ -249,6 +253,18 @@ def _look_for_inputs(options: Mapping[str, Any]) -> None:
 
         for model in models:
             storage.check(model, "model")
+
+
+def _keep_inputs(options: Mapping[str, Any]) -> None:
+    """Refuse to write over a file that is read, which is any that has no name of those written."""
+    paths = [(name, each) for name, given in options.items()
+             for each in (given if isinstance(given, list) else [given])
+             if isinstance(each, Path) and each != STDIN and each.is_file()]  # fmt: skip
+    for name, path in paths:
+        if name in _WRITTEN and any(
+            path.samefile(other) for what, other in paths if what not in _WRITTEN
+        ):
+            raise typer.BadParameter(f"{path}: is what is read, give another file to write")
 
 
 def stdout() -> Console:
@@ -447,7 +463,8 @@ class Reading:
 
     def columns(self) -> dict[str, object]:
         """What is said of columns that only a table has, by option."""
-        return {"--drop": self.drop, "--separator": self.separator, "--weight-column": self.weight,
+        return {"--label": self.label != "label", "--query": self.query != "qid",
+                "--drop": self.drop, "--separator": self.separator, "--weight-column": self.weight,
                 "--position-column": self.position,
                 "--categories": self.categorical not in ((), "auto")}  # fmt: skip
 
@@ -598,7 +615,7 @@ class Cluster:
 
 
 def _workers(number: int) -> str:
-    return f"{number} Dask worker{'s' * (number != 1)}"
+    return counted(number, "Dask worker")
 
 
 def check_rankers(rankers: Sequence[Path], data: Path) -> None:

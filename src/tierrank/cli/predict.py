@@ -40,6 +40,8 @@ def predict(
     from tierrank.cli.inputs import load_ranker, read_for_model, scores_of
     from tierrank.storage import replace_file
 
+    if out is not None:
+        options.check_file(out, "--out")
     options.use_threads(threads)
     ranker = load_ranker(model)
     with options.on_disk(data) as file:
@@ -104,7 +106,7 @@ def export(
         to = to if out.is_dir() else export_format(to, out)
     except ValueError as error:
         raise typer.BadParameter(options.spelled(error)) from None
-    names = None if feature_names is None else feature_names.read_text("utf-8").splitlines()
+    names = None if feature_names is None else _names(feature_names)
 
     from tierrank.cli.inputs import load_ranker
     from tierrank.ranking.export import export as write
@@ -114,3 +116,15 @@ def export(
     if to == "solr":
         beside = out.with_suffix(".features.json")
         stdout().print(f"Its features are in {beside}", markup=False, soft_wrap=True)
+
+
+def _names(file: Path) -> list[str]:
+    """The names in a file, a line each."""
+    from tierrank.data.files import DataFileError, read_bytes
+
+    try:
+        return read_bytes(file).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataFileError(
+            file, None, f"is not UTF-8 ({error.reason}): save it as that."
+        ) from None

@@ -27,6 +27,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from tierrank.cli.options import process_number, stderr
+from tierrank.names import counted
 from tierrank.training import Progress
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -239,8 +240,11 @@ class TrainingDisplay(FitDisplay):
         return parts
 
     def _end_line(self, step: Progress) -> str:
-        epochs = f"{step.done:,} {step.unit}{'s' * (step.done != 1)}"
-        parts = [epochs, *self._values(step), duration(time.monotonic() - self._begun)]
+        parts = [
+            counted(step.done, step.unit),
+            *self._values(step),
+            duration(time.monotonic() - self._begun),
+        ]
         return f"{self._what}: {'  '.join(parts)}"
 
 

@@ -39,6 +39,7 @@ from tierrank.cli.options import (
     stderr,
     stdout,
 )
+from tierrank.names import counted
 from tierrank.storage import Savable
 
 if TYPE_CHECKING:
@@ -256,9 +257,8 @@ def _describe(ranker: Ranker, parts: Parts, ranks: Ranks) -> None:
     from tierrank.report.tables import plain_table
 
     metric = metrics.from_name(ranker.metric)
-    features = parts.train.n_features
     table = plain_table(
-        f"{features:,} feature{'s' * (features != 1)}",
+        counted(parts.train.n_features, "feature"),
         "part", "rows", "queries", "rows a query", "tiers a query", "one tier only",
     )  # fmt: skip
     for name, part in parts.named().items():
@@ -336,7 +336,7 @@ def _summarise_course(ranker: Ranker, data: Any, seconds: float) -> None:
         return
     history = ranker.history_
     steps = history.steps[-1] if history.steps else 0  # no split was possible, and that was said
-    done = f"{steps:,} {history.unit}{'s' * (steps != 1)}"
+    done = counted(steps, history.unit)
     kept = history.best_step is not None and ranker._keeps_best
     word = "kept as of" if history.refit is None else "best at"
     best = f", {word} {history.unit} {history.best_step:,}" if kept else ""
@@ -474,7 +474,9 @@ def train_into(
             console.print(f"To go on: {_command_to_go_on()}", markup=False, soft_wrap=True)
             raise typer.Exit(INTERRUPTED) from None
         folder.save(ranker)
-    except (ValueError, OSError):
+    except typer.Exit:
+        raise
+    except Exception:
         folder.abandon()
         raise
     folder.drop_checkpoint()

@@ -115,9 +115,13 @@ class Cache:
         """Have the folder for oneself; one that is finished may be where nothing can be written."""
         with ExitStack() as held:
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                flags = os.O_CREAT | os.O_RDWR
-                held.enter_context(storage.locked(self.folder / ".lock", flags))
+                while True:
+                    self.folder.mkdir(parents=True, exist_ok=True)
+                    lock = self.folder / ".lock"
+                    held.enter_context(storage.locked(lock, os.O_CREAT | os.O_RDWR))
+                    if storage.LOCKS is None or lock.exists():
+                        break
+                    held.close()  # who had it before found the source wrong, and removed all
             except OSError as error:
                 if not (self.folder / MANIFEST).is_file():
                     raise self.error(
@@ -144,6 +148,17 @@ class Cache:
             return None
         arrays = {name: self._array(name, of) for name, of in manifest["arrays"].items()}
         return manifest["content"], arrays
+
+    def made_by(self, convert: Callable[[Builder], None]) -> tuple[dict[str, Any], Arrays]:
+        """The same, of the source as it is now: if there are none, a conversion makes them."""
+        with self.locked():
+            done = self.read()
+            if done is None:
+                with Builder(self) as builder:
+                    convert(builder)
+                done = self.read()
+        assert done is not None
+        return done
 
     def say_again(self, why: str) -> None:
         """Say that the file is converted once more."""
@@ -205,7 +220,9 @@ class Builder:
             kept = _unsealed((self.folder / PROGRESS).read_bytes())
         except FileNotFoundError:
             return False
-        if kept is None or any(kept[key] != now for key, now in self._about().items()):
+        if kept is None or kept.keys() != _KEYS or kept["arrays"].keys() - self.cache.kinds.keys():
+            return False
+        if any(kept[key] != now for key, now in self._about().items()):
             return False
         files = {self.folder / f"{name}.npy": _size(of) for name, of in kept["arrays"].items()}
         if not all(file.is_file() and file.stat().st_size >= size for file, size in files.items()):
@@ -305,8 +322,9 @@ class Builder:
                 self._arrays[name] = of
             self._write(MANIFEST, content)
             (self.folder / PROGRESS).unlink()
-            for name in arrays.keys() - shapes.keys():
-                (self.folder / f"{name}.npy").unlink()
+            for old in self.folder.glob("*.npy"):
+                if old.stem not in shapes:
+                    old.unlink()
 
     def _about(self) -> dict[str, Any]:
         return {

@@ -54,6 +54,7 @@ _BLOCK = 1 << 24  # bytes that are expanded at once
 _START = 4096  # bytes that tell what a file is
 _max_expansion = ContextVar("max_expansion", default=MAX_EXPANSION)
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2"}
+_PACKED = {b"\x28\xb5\x2f\xfd": "by zstd", b"PK\x03\x04": "in a zip archive"}  # not read
 
 
 class DataFileError(ArgumentError):
@@ -220,8 +221,12 @@ def _reading(path: Path, error_class: type[DataFileError]) -> Iterator[_Opened]:
     suffix = path.suffix.lower()
     with path.open("rb") as raw:
         if suffix not in _OPEN:
-            if kind := _compression(raw.peek(_START)):
+            start = raw.peek(_START)
+            if kind := _compression(start):
                 raise error_class(path, 1, f"is compressed: give its name the suffix {kind}.")
+            if how := next((how for magic, how in _PACKED.items() if start.startswith(magic)), ""):
+                known = ", ".join(SUFFIXES)
+                raise error_class(path, None, f"is packed {how}: unpack it, or pack it as {known}.")
             yield _Opened(path, raw, raw, error_class)
             return
         try:
@@ -264,6 +269,8 @@ def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 MARK = b"\xef\xbb\xbf"  # that some editors begin UTF-8 with
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # and that UTF-16 begins with
+NO_UTF_16 = "the text is UTF-16: save it as UTF-8."
 
 _LONGEST_SHOWN = 40
 _LONGEST_TOKEN = 400
@@ -301,6 +308,8 @@ class Text:
         self.path, self.lines_before = path, lines_before
         self.content = read_bytes(path, error_class) if content is None else content
         self._error_class = error_class
+        if not lines_before and self.content.startswith(UTF_16):
+            raise self.file_error(1, NO_UTF_16)
         if (nul := self.content.find(b"\0")) >= 0:
             raise self.error(nul, "there is a NUL byte: this is not a text file.")
         if not self.content.endswith(b"\n"):

@@ -36,7 +36,7 @@ from tierrank.data.files import (
     writing,
 )
 from tierrank.data.ranking_data import Part, RankingData, check_part
-from tierrank.errors import Argument, ArgumentError
+from tierrank.errors import Argument, ArgumentError, InPython
 from tierrank.names import counted
 from tierrank.ranks import ALONE, Ranks
 
@@ -272,7 +272,9 @@ def read_letor_files(
             raise LetorError(
                 path,
                 None,
-                "is a folder: read one of its files, or all with read_letor_fold or read_folds.",
+                "is a folder: give one of its files",
+                InPython(", or read all with read_letor_fold or read_folds"),
+                ".",
             )
     check_part(part)
     files: list[_InMemory] | list[_OnDisk]

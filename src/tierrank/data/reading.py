@@ -34,7 +34,7 @@ from tierrank.data.ranking_data import (
 )
 from tierrank.data.tables import read_table
 from tierrank.data.tables.opening import TableFormat
-from tierrank.errors import Argument
+from tierrank.errors import Argument, InPython
 from tierrank.names import check_one_of
 from tierrank.tiers.arrays import group_rows
 
@@ -133,8 +133,12 @@ def read(
         raise DataFileError(
             path,
             None,
-            "is a folder: give one of its files, or read train, vali and test together with "
-            "read_letor_fold, or all folds with read_folds.",
+            "is a folder: give one of its files",
+            InPython(
+                ", or read train, vali and test together with read_letor_fold, or all folds with "
+                "read_folds"
+            ),
+            ".",
         )
     return read_files(
         [path], format=format, label=label, query=query, features=features, drop=drop,

@@ -397,8 +397,10 @@ def label_sets(
 
     Returns
     -------
-    train, test : MultiLabelData
-        Rows to train on, and to test with.
+    train : MultiLabelData
+        Rows to train on.
+    test : MultiLabelData
+        Rows to test with.
 
     Raises
     ------

@@ -365,14 +365,8 @@ def _read_text(
         said = {"names": names and list(names), "base": base, "header": header}
         options = {**said, "sizes": [n_columns, n_labels]}
         kept = Cache([path], "xc", options, cache, _KINDS, XCError)
-        with kept.locked():
-            done = kept.read()
-            if done is None:
-                with Builder(kept) as builder:
-                    _convert(builder, layout_of)
-                done = kept.read()
-        assert done is not None
-        sizes, arrays = done[0]["sizes"], done[1]
+        about, arrays = kept.made_by(lambda builder: _convert(builder, layout_of))
+        sizes = about["sizes"]
         matrices = tuple(SparseRows(*(arrays[name] for name in three)) for three in _ARRAYS)
     return matrices[0].matrix(sizes[0]), matrices[1].matrix(sizes[1])
 

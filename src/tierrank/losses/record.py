@@ -285,7 +285,7 @@ def find(name: str) -> Entry:
             f"there is no objective {name!r}: it {what}. Begin with 'pl-partition', the exact "
             f"likelihood. {known}"
         )
-    raise ValueError(f"there is no objective {name!r}; {hint(name, spelled)}{known}")
+    raise ValueError(f"there is no objective {name!r}{hint(name, spelled)}{known}")
 
 
 def theirs(name: str) -> str | None:

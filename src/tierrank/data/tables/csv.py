@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tierrank._types import FloatArray, IntArray
-from tierrank.data.files import MARK, read_bytes
+from tierrank.data.files import MARK, NO_UTF_16, UTF_16, read_bytes
 from tierrank.data.tables.columns import (
     MISSING,
     BadColumn,
@@ -30,7 +30,6 @@ from tierrank.data.tables.columns import (
 from tierrank.errors import Argument
 from tierrank.names import counted
 
-_NOT_UTF8 = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _LARGEST_BLOCK = 2**31 - 1
 _SURE_DIGITS = 15  # that a float64 keeps of any decimal
 
@@ -114,7 +113,7 @@ def text_blocks(path: Path, separator: str, size: int) -> Iterator[CsvText]:
                 first = first or found
                 lines += _breaks(text, len(text))
                 yield found
-    if left:
+    if left or first is None:
         yield _checked(path, left, separator.encode(), first, lines)
 
 
@@ -137,9 +136,8 @@ def _checked(
     def refuse(at: int, what: str) -> NoReturn:
         raise _error(path, text, at, what, lines=lines)
 
-    for mark, encoding in _NOT_UTF8.items():
-        if first is None and text.startswith(mark):
-            raise TableError(path, 1, f"the text is {encoding}: save it as UTF-8.")
+    if first is None and text.startswith(UTF_16):
+        raise TableError(path, 1, NO_UTF_16)
     if (nul := text.find(b"\0")) >= 0:
         refuse(nul, "there is a NUL byte: this is not a text file.")
     _check_utf8(text, refuse)

@@ -189,14 +189,9 @@ def _from_cache(
     read_as = {"as": [suffix, separator], "missing": repr(missing), "piece": caching.PIECE}
     options = {"columns": columns, **read_as}
     kept = Cache([path], "table", options, where, _KINDS, TableError)
-    with kept.locked():
-        done = kept.read()
-        if done is None:
-            with Builder(kept) as builder:
-                _convert(builder, wanted, missing, suffix, separator)
-            done = kept.read()
-    assert done is not None
-    about, arrays = done
+    about, arrays = kept.made_by(
+        lambda builder: _convert(builder, wanted, missing, suffix, separator)
+    )
     words = words_of(arrays["words"])
     keys = np.array([int(word) for word in words]) if about["whole"] else np.array(words, object)
     names = tuple(about["names"])
