@@ -226,9 +226,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--peer-features", choices=("raw", "tf-idf"), help="in place of the better one"
     )
     chosen = options.parse_args(arguments)
-    for peer in ("napkinxc", "omikuji"):  # before the minutes that the others take
-        if find_spec(peer) is None:
-            options.error(f"{peer} is not installed: pip install -c constraints.txt {peer}")
+    if fit_omikuji in PEERS.values() and find_spec("omikuji") is None:  # said before the minutes
+        options.error("omikuji is not installed: pip install -c constraints.txt omikuji")
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="Label not .* is present in all training examples")
     tr.ExtremeRanker(max_epochs=1).fit(np.eye(8), np.eye(8))  # what is loaded once is not counted
