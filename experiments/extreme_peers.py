@@ -11,13 +11,16 @@ of the test rows: whatever is tried should be tried like this.
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -91,6 +94,19 @@ def fit_napkinxc(kind: str) -> Callable[[MultiLabelData], Predict]:
     return fit
 
 
+@contextmanager
+def to_stderr() -> Iterator[None]:
+    """What a compiled library prints goes where progress goes."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def fit_omikuji(data: MultiLabelData) -> Predict:
     """Parabel of omikuji; it reads a file, in which every row has labels and features."""
     import omikuji
@@ -104,7 +120,8 @@ def fit_omikuji(data: MultiLabelData) -> Predict:
             for x, y in zip(some.X, some.Y, strict=True):
                 entries = (f"{at}:{value:.6f}" for at, value in zip(x.indices, x.data, strict=True))
                 file.write(",".join(map(str, y.indices)) + " " + " ".join(entries) + "\n")
-        model = omikuji.Model.train_on_data(str(path), None, 1)
+        with to_stderr():
+            model = omikuji.Model.train_on_data(str(path), None, 1)
 
     def predict(X: Any) -> Any:
         found = []
@@ -160,36 +177,48 @@ def fit_peer(
     return lambda X: predict(change(X).tocsr()), chosen, time.process_time() - begun
 
 
+class Seed(NamedTuple):
+    """With one seed: the measures and the seconds by name, and the features that peers took."""
+
+    values: dict[str, list[float]]
+    ways: dict[str, str]
+
+
 def run_seed(
     name: str, train: MultiLabelData, test: MultiLabelData, seed: int, chosen: argparse.Namespace
-) -> dict[str, list[float]]:
-    """All of them on one set, with one seed: the measures, and the seconds."""
+) -> Seed:
+    """All of them on one set, with one seed."""
     inverse = measures.inverse_propensity(train.Y)
-    found: dict[str, list[float]] = {}
+    found = Seed({}, {})
 
     def judge(who: str, predict: Predict, seconds: float) -> None:
         scores = measures.evaluate(predict(test.X), test.Y, inverse_propensity=inverse)
-        found[who] = [*(100 * scores[measure] for measure in SHOWN), seconds]
-        print(f"{name}: {who}:", *(f"{each:.2f}" for each in found[who]), flush=True)
+        found.values[who] = [*(100 * scores[measure] for measure in SHOWN), seconds]
+        values = (f"{each:.2f}" for each in found.values[who])
+        print(f"{name}: {who}:", *values, file=sys.stderr, flush=True)
 
     for who in chosen.ours:
         begun = time.process_time()
         predict = fit_ours(OURS[who], seed)(train)
         judge(who, predict, time.process_time() - begun)
     for peer in PEERS:
-        predict, way, seconds = fit_peer(peer, train, seed, chosen.peer_features)
-        judge(f"{peer}, {way}", predict, seconds)
+        predict, found.ways[peer], seconds = fit_peer(peer, train, seed, chosen.peer_features)
+        judge(peer, predict, seconds)
     return found
 
 
 def table_of(name: str, chosen: argparse.Namespace) -> Table:
-    """Means over the seeds; a peer that took other features with another seed stands twice."""
+    """Means over the seeds, with the features that a peer took with one or another."""
     runs = []
     for seed in range(chosen.seed, chosen.seed + chosen.seeds):
         train, test = load(chosen.data / name, seed, chosen.held_out)
         runs.append(run_seed(name, train, test, seed, chosen))
-    everybody = dict.fromkeys(who for run in runs for who in run)
-    found = {who: np.mean([run[who] for run in runs if who in run], axis=0) for who in everybody}
+    found = {}
+    for who in runs[0].values:
+        ways = " or ".join(sorted({run.ways[who] for run in runs if who in run.ways}))
+        found[f"{who}, {ways}" if ways else who] = np.mean(
+            [run.values[who] for run in runs], axis=0
+        )
     best = [max(values[at] for values in found.values()) for at in range(len(SHOWN))]
     rows = [
         [
