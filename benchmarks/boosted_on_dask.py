@@ -11,6 +11,7 @@ what two can come to. That hardly depends on what else the machine does; waiting
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from functools import wraps
@@ -72,7 +73,11 @@ WORK = "binning", "derivatives", "growing"
 
 
 def note_work() -> None:
-    """Let this process note the seconds that its processor has for each part of a fit."""
+    """Let this process note the seconds that its processor has for each part of a fit.
+
+    What LightGBM's own thread prints goes where progress goes.
+    """
+    os.dup2(2, 1)
     from tierrank.ranking import forest
     from tierrank.ranking.derivatives import BoostingObjective
 
