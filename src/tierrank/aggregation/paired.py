@@ -31,8 +31,8 @@ from tierrank.aggregation.paired_likelihood import (
 from tierrank.aggregation.results import (
     Estimates,
     NotConverged,
-    game_in_words,
     log_odds_interval,
+    model_in_words,
     worths_before,
 )
 from tierrank.aggregation.solvers import watched
@@ -805,7 +805,7 @@ class PairedTies(FittedVotes, BaseEstimator):  # type: ignore[misc]
         return own | self._worths_in_words()
 
     def _in_words(self) -> tuple[str, str]:
-        return game_in_words(self.model, self.ties)
+        return model_in_words(self.model, self.ties)
 
     def _note(self) -> str:
         return (

@@ -919,7 +919,8 @@ IN_WORDS = {  # of a model: what it takes for true, and what a tie tells it
     ),
     "davidson-luce": (
         "The Davidson-Luce model: each next place of a list goes to one of the items that are "
-        "left, or to some of them together, in proportion to the geometric mean of their worths.",
+        "left, or to some of them tied, in proportion to the geometric mean of their worths, times "
+        "how prevalent ties of so many are.",
         "A tie is an outcome of its own, likeliest among equals: it says that items are close.",
     ),
 }
@@ -929,8 +930,8 @@ WITHOUT_TIES = {  # what "bradley-terry" does with them
 }
 
 
-def game_in_words(model: str, ties: str | None) -> tuple[str, str]:
-    """A model of games, and what a tie tells it, which is a setting of "bradley-terry"."""
+def model_in_words(model: str, ties: str | None) -> tuple[str, str]:
+    """A model, and what a tie tells it, which of "bradley-terry" is a setting."""
     text, tie = IN_WORDS[model]
     return text, WITHOUT_TIES.get(ties or "", tie)
 

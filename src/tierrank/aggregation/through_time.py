@@ -35,7 +35,7 @@ from tierrank.aggregation.random_walk import (
     estimate_variance,
     mode,
 )
-from tierrank.aggregation.results import Estimates, FittedWorths, NotConverged, game_in_words
+from tierrank.aggregation.results import Estimates, FittedWorths, NotConverged, model_in_words
 from tierrank.aggregation.solvers import watched
 from tierrank.aggregation.summary import Parameter, wald
 from tierrank.aggregation.terms import GaussianPrior, prior_from
@@ -882,7 +882,7 @@ class WorthsThroughTime(FittedWorths, BaseEstimator):  # type: ignore[misc]
         return own
 
     def _in_words(self) -> tuple[str, str]:
-        model, tie = game_in_words(self.model, self.ties)
+        model, tie = model_in_words(self.model, self.ties)
         text = "Worths change from period to period by random steps; these are the last ones."
         return f"{model} {text}", tie
 
